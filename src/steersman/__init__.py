@@ -1,0 +1,1 @@
+"""Steersman: a control plane you can check, simulate and run."""
