@@ -1,0 +1,1 @@
+"""The pytest plugin and the fixtures of Steersman."""
