@@ -1,0 +1,60 @@
+# Everything a contributor runs. Each target makes .venv first when it is missing or older than pyproject.toml.
+#   make demo          what Steersman does, end to end          make test    all checks and tests (under 15 minutes)
+#   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
+#   make test-interop  against Go and a real kube-apiserver     make bench   measure     make soak   run for long
+# PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest.
+
+SHELL := /bin/bash
+PYTHON ?=
+WORKERS ?= 2
+PYTEST_ARGS ?=
+JUNIT ?=
+
+# Commands of the venv come first in PATH, so that tests and demo find the kubectl that was installed with them.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYTHON
+PYTEST := .venv/bin/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-interop bench soak lint fmt kinds venv-demo venv-dev clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+demo: venv-demo
+	.venv/bin/steersman demo
+
+test: lint
+	$(PYTEST) -n $(WORKERS) $(if $(JUNIT),--junitxml=$(JUNIT)) $(PYTEST_ARGS)
+
+test-interop: venv-dev
+	$(PYTEST) -m interop $(PYTEST_ARGS)
+
+bench: venv-dev
+	$(PYTEST) -m bench -s $(PYTEST_ARGS)
+
+soak: venv-dev
+	$(PYTEST) -m soak -s $(PYTEST_ARGS)
+
+lint: venv-dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+fmt: venv-dev
+	.venv/bin/ruff check --fix --exit-zero --quiet .
+	.venv/bin/ruff format .
+
+kinds: venv-dev
+	.venv/bin/python scripts/compile_kinds.py
+
+venv-demo:
+	@.ci/venv demo
+
+venv-dev:
+	@.ci/venv dev
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find src tests scripts examples .ci -name __pycache__ -type d -prune -exec rm -rf {} +

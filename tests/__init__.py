@@ -1,0 +1,1 @@
+"""Steersman's tests; the folders mirror src/steersman."""
