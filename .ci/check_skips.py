@@ -2,8 +2,8 @@
 
 Usage: check_skips.py JUNIT_XML ALLOWED_REASONS
 
-Reads the JUnit XML that pytest writes. Exit codes: 0 every reason is on the list, 1 some reason is not, 2 the input
-is at fault (no file, not XML, or no test in it: a run of nothing must not pass).
+Reads the JUnit XML that pytest writes. Exit codes: 0 every reason is on the list, 1 some reason is not,
+2 the input is at fault (no file, not XML, or no test in it: a run of nothing must not pass).
 """
 
 import ast
@@ -12,7 +12,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
-COLLECTION = "collection skipped"  # pytest's message when a whole module is skipped; the reason is in the text
+# pytest's message when a whole module is skipped; the reason is in the text.
+COLLECTION = "collection skipped"
 
 
 class InputError(Exception):

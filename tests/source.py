@@ -23,7 +23,7 @@ class Source:
 
     @cached_property
     def module(self) -> str:
-        """The dotted name under which the file is imported: `src/steersman/api/gc.py` is `steersman.api.gc`."""
+        """The dotted name that imports the file: `src/steersman/api/gc.py` is `steersman.api.gc`."""
         parts = self.path.removeprefix("src/").removesuffix(".py").split("/")
         if parts[-1] == "__init__":
             parts.pop()

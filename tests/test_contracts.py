@@ -1,7 +1,7 @@
 """The import and determinism contracts of docs/ARCHITECTURE.md, as far as a look at the source can tell.
 
-Contract 1 (layers) is import-linter's (.importlinter), contract 2 (banned calls) Ruff's (pyproject.toml) and here
-where Ruff cannot judge; contracts 3 and 4 are here. Each has a test that shows it failing.
+Contract 1 (layers) is import-linter's (.importlinter), contract 2 (banned calls) Ruff's (pyproject.toml) and
+here where Ruff cannot judge; contracts 3 and 4 are here. Each has a test that shows it failing.
 """
 
 import ast
@@ -64,7 +64,7 @@ def find_silenced(source: Source) -> Iterator[str]:
 
 
 def find_controller_imports(source: Source) -> Iterator[str]:
-    """Imports of a controller that go past its client: other packages, the Store, a View, the World or a port."""
+    """Imports of a controller that go past its client: a Store, View, World, port, or other package."""
     if not source.is_in("controllers"):
         return
     may = tuple(f"steersman.{package}" for package in CONTROLLERS_MAY_USE)
@@ -188,7 +188,11 @@ def test_ruff_bans_what_makes_runs_differ(module, text, fails):
 @pytest.mark.parametrize(
     ("path", "text", "told"),
     [
-        ("kernel/breach.py", "import steersman.check", "steersman.kernel is not allowed to import steersman.check"),
+        (
+            "kernel/breach.py",
+            "import steersman.check",
+            "steersman.kernel is not allowed to import steersman.check",
+        ),
         ("check/breach.py", "import steersman.sim", "steersman.check is not allowed to import steersman.sim"),
         ("api/breach.py", "import steersman.nodes", "steersman.api is not allowed to import steersman.nodes"),
         ("breach.py", "", "breach"),
@@ -205,7 +209,12 @@ def test_import_linter_keeps_the_layers(tmp_path, path, text, told):
     (tmp_path / "steersman" / path).write_text(text + "\n", encoding="utf-8")
     shutil.copy(ROOT / ".importlinter", tmp_path)
     result = subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"],
+        [
+            sys.executable,
+            "-c",
+            "from importlinter.cli import lint_imports_command as main; main()",
+            "--no-cache",
+        ],
         cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path), "COLUMNS": "200"},
         capture_output=True,

@@ -1,6 +1,6 @@
 """The style ratchet: limits that the code holds today may be tightened, never loosened.
 
-After TigerBeetle's `tidy` (a lint that is a test). Each check is a pure function from source files to findings
+After TigerBeetle's `tidy` (a lint that is a test). Each check is a pure function from source files to
 `{what: size}`, so that a test can feed it a bad snippet and see it fail.
 """
 
@@ -16,8 +16,8 @@ FUNCTION_LINES = 70  # one screen: a function is read without scrolling
 FILE_LINES = 500  # one noun a file; a longer one holds two
 CODE = ("src", "tests", "scripts", "examples", ".ci")
 
-# What was over a limit when it was added, by check: {what: its size today}. Only ever shrink this: an entry must
-# give today's size exactly, so a change for the better lowers it, and one that is no longer needed must go.
+# What was over a limit when it was added, by check: {what: its size today}. Only ever shrink this: an entry
+# must give today's size exactly, so a change for the better lowers it, and one no longer needed must go.
 EXCEPTIONS: dict[str, dict[str, int]] = {
     "function lines": {},
     "file lines": {},
@@ -29,7 +29,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def measure_functions(sources: Iterable[Source]) -> dict[str, int]:
-    """Lines of every function, from `def` to its last line, decorators not counted, nested ones on their own too."""
+    """Lines of every function, from `def` to its last line; nested ones count on their own too."""
     return {
         f"{source.path}:{name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for source in sources
@@ -79,8 +79,8 @@ def _is_overload(node: Function | ast.ClassDef) -> bool:
 def find_dead_files(sources: Iterable[Source], entry_points: Iterable[str]) -> dict[str, int]:
     """Modules of src that nobody imports and that are no entry point; each counts 1.
 
-    A string in src that is exactly a module's name, or `module:attribute`, counts as an import (lazy imports). A
-    package's `__init__.py`, a `__main__.py` and the verbs of the command line (`steersman.cli.*`) are entry points.
+    A string in src that is exactly a module, or `module:attribute`, counts as an import (lazy imports).
+    Entry points as well: `__init__.py`, `__main__.py`, and the verbs of the command line (`steersman.cli.*`).
     """
     sources = list(sources)
     used = set(entry_points)
@@ -121,7 +121,8 @@ def complaints(measured: dict[str, int], limit: int, exceptions: dict[str, int])
             told.append(f"{what}: {size}, and its exception says {exceptions[what]}: it may not grow")
         elif size < exceptions[what]:
             told.append(f"{what}: {size} now; lower its exception from {exceptions[what]}")
-    told += [f"{what}: needs no exception any more; delete it" for what in sorted(exceptions.keys() - over.keys())]
+    unneeded = sorted(exceptions.keys() - over.keys())
+    told += [f"{what}: needs no exception any more; delete it" for what in unneeded]
     return told
 
 
