@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api.schema import Schema, compiled_data, definitions
+from steersman.api.custom import custom_facts
+from steersman.api.schema import Json, Schema, compiled_data, definitions
 
 GK = tuple[str, str]
 """(group, kind); the core group is ""."""
@@ -111,6 +112,20 @@ class Kinds:
     def virtual(self) -> tuple[Kind, ...]:
         """Kinds that are only ever created and never stored (reviews, bindings); no lookup finds them."""
         return self._virtual
+
+    @staticmethod
+    def custom_from_yaml_dict(doc: Json, where: str) -> Kind:
+        """The Kind of a CustomResourceDefinition document, for `with_custom`.
+
+        `doc` is the parsed document; `where` (a file, say) begins every error. Raises SchemaError, which
+        names the field, the fault and the remedy.
+        """
+        facts = custom_facts(doc, where)
+        api_version = f"{facts['group']}/{facts['version']}"
+        bodies = {"status": (api_version, facts["kind"]), "scale": ("autoscaling/v1", "Scale")}
+        verbs = ("get", "patch", "update")
+        endpoints = tuple(Subresource(name, *bodies[name], verbs) for name in facts["subresources"])
+        return Kind(**facts, verbs=VERBS, endpoints=endpoints, custom=True)
 
     @staticmethod
     def definition(name: str) -> Schema:
