@@ -1,0 +1,456 @@
+"""Intake: one pass over a value from outside that checks its shape and freezes it.
+
+For every schema node a small closure is made on first use. The closures take the fast road: the first thing that
+does not fit raises `Misfit`, without a path. Only then `explain` walks the value again, slowly, and says everything
+that is wrong, in Kubernetes' words, with paths. A value that is frozen and was taken in before costs one attribute
+read (`Section.valid`).
+
+What is done on the way, as kube-apiserver's decoding does it: null fields are dropped in built-in kinds, quantities
+are brought to canonical form, undeclared fields are found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from steersman.api import quantity
+from steersman.api.errors import Cause
+from steersman.api.schema import Schema
+from steersman.kernel.value import MAX_DEPTH, Frozen, FrozenList, ValueRefused, freeze
+
+Take = Callable[[Any], Any]
+INT32: Final = (-(1 << 31), (1 << 31) - 1)
+INT64: Final = (-(1 << 63), (1 << 63) - 1)
+MAX_CAUSES: Final = 32
+"""Causes listed in one error: enough to mend a manifest in one go, bounded for hostile input."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)\Z")
+
+
+class Misfit(Exception):
+    """The value does not fit; `explain` says why."""
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_time(text: str) -> bool:
+    return _TIME.match(text) is not None
+
+
+@lru_cache(maxsize=1 << 12)
+def _quantity(text: Any) -> str:
+    return quantity.canonical(text if isinstance(text, str) else str(text))
+
+
+def _take_string(value: Any) -> Any:
+    if type(value) is str or value is None:
+        return value
+    raise Misfit
+
+
+def _take_boolean(value: Any) -> Any:
+    if type(value) is bool or value is None:
+        return value
+    raise Misfit
+
+
+def _take_time(value: Any) -> Any:
+    if value is None or (type(value) is str and _is_time(value)):
+        return value
+    raise Misfit
+
+
+def _take_quantity(value: Any) -> Any:
+    if value is None:
+        return None
+    if type(value) in (str, int, float):
+        try:
+            return _quantity(value)
+        except ValueError:
+            pass
+    raise Misfit
+
+
+def _take_int_or_string(value: Any) -> Any:
+    if value is None or type(value) is str or (type(value) is int and INT32[0] <= value <= INT32[1]):
+        return value
+    raise Misfit
+
+
+def _take_any(value: Any) -> Any:
+    try:
+        return freeze(value)
+    except ValueRefused:
+        raise Misfit from None
+
+
+def _take_integer(schema: Schema) -> Take:
+    low, high = INT32 if schema.format == "int32" else INT64
+
+    def take(value: Any) -> Any:
+        if type(value) is int and low <= value <= high:
+            return value
+        if type(value) is float and value.is_integer() and low <= value <= high:
+            return int(value)
+        if value is None:
+            return None
+        raise Misfit
+
+    return take
+
+
+def _take_number(value: Any) -> Any:
+    if value is None or type(value) is float or type(value) is int:
+        return value
+    raise Misfit
+
+
+def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
+    fields = schema.fields
+    takers: dict[str, Take] = {}
+    needed = frozenset(schema.required) if required else frozenset()
+    keep_unknown = schema.preserve_unknown
+
+    def learn(name: Any) -> Take:
+        child = fields.get(name) if type(name) is str else None
+        if child is None:
+            if keep_unknown and type(name) is str:
+                return _take_any
+            raise Misfit
+        made = takers[name] = intake(child, required, custom)
+        return made
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, dict):
+            if value is None:
+                return None
+            raise Misfit
+        out: dict[str, Any] = {}
+        for name, item in value.items():
+            taker = takers.get(name)
+            if taker is None:
+                taker = learn(name)
+            taken = taker(item)
+            if taken is not None or (custom and fields[name].nullable):
+                out[name] = taken
+        if needed and not needed <= out.keys():
+            raise Misfit
+        return Frozen(out)
+
+    return take
+
+
+def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
+    inner: list[Take] = []
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, dict):
+            if value is None:
+                return None
+            raise Misfit
+        if not inner:
+            inner.append(_take_any if schema.values is None else intake(schema.values, required, custom))
+        taker = inner[0]
+        out: dict[str, Any] = {}
+        for name, item in value.items():
+            if type(name) is not str:
+                raise Misfit
+            taken = taker(item)
+            if taken is not None:
+                out[name] = taken
+        return Frozen(out)
+
+    return take
+
+
+def _take_list(schema: Schema, required: bool, custom: bool) -> Take:
+    inner: list[Take] = []
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, list):
+            if value is None:
+                return None
+            raise Misfit
+        if not inner:
+            inner.append(_take_any if schema.items is None else intake(schema.items, required, custom))
+        taker = inner[0]
+        out = FrozenList([taker(item) for item in value])
+        if None in out:
+            raise Misfit
+        return out
+
+    return take
+
+
+_CONSTRAINTS: Final = (
+    "pattern",
+    "minimum",
+    "maximum",
+    "multiple_of",
+    "min_length",
+    "max_length",
+    "min_items",
+    "max_items",
+    "min_fields",
+    "max_fields",
+    "not_of",
+)
+
+
+def _constrained(schema: Schema) -> bool:
+    return bool(
+        schema.enum
+        or schema.all_of
+        or schema.any_of
+        or schema.one_of
+        or schema.list_type in ("map", "set")
+        or any(getattr(schema, name) not in (None, "") for name in _CONSTRAINTS)
+    )
+
+
+def _with_constraints(schema: Schema, take: Take, custom: bool) -> Take:
+    """Adds the checks of one value that custom kinds ask for; built-in kinds only ever need `enum`."""
+    if not custom or not _constrained(schema):
+        return take
+
+    def checked(value: Any) -> Any:
+        taken = take(value)
+        if taken is not None and _violations(schema, taken, ""):
+            raise Misfit
+        return taken
+
+    return checked
+
+
+_compiled: dict[tuple[int, bool, bool], tuple[Schema, Take]] = {}
+
+
+def intake(schema: Schema, required: bool, custom: bool = False) -> Take:
+    """The function that takes a value in under `schema`: returns it frozen, or raises `Misfit`.
+
+    `required`: whether missing required fields are an error (not in the status of a built-in kind, whose Go types
+    have zero values there). `custom`: a custom kind, whose value constraints are checked and whose nulls may stay.
+    """
+    key = (id(schema), required, custom)
+    found = _compiled.get(key)
+    if found is None:
+        take = _with_constraints(schema, _compile(schema, required, custom), custom)
+        found = _compiled[key] = (schema, take)  # the schema is kept alive, so its id stays its own
+    return found[1]
+
+
+def _compile(schema: Schema, required: bool, custom: bool) -> Take:
+    kind = schema.type
+    if kind == "object":
+        return _take_object(schema, required, custom) if schema.fields else _take_map(schema, required, custom)
+    if kind == "map":
+        return _take_map(schema, required, custom)
+    if kind == "list":
+        return _take_list(schema, required, custom)
+    if kind == "integer":
+        return _take_integer(schema)
+    if kind == "string" and schema.format == "date-time":
+        return _take_time
+    simple: dict[str, Take] = {
+        "string": _take_string,
+        "boolean": _take_boolean,
+        "number": _take_number,
+        "quantity": _take_quantity,
+        "int-or-string": _take_int_or_string,
+    }
+    return simple.get(kind, _take_any)
+
+
+class Finding:
+    """What `explain` found: the causes of refusal, the paths of undeclared fields, and the value without them."""
+
+    __slots__ = ("causes", "unknown")
+
+    def __init__(self) -> None:
+        self.causes: list[Cause] = []
+        self.unknown: list[str] = []
+
+    def wrong_type(self, path: str, value: Any, wanted: str) -> None:
+        """A value of the wrong type."""
+        self.add("FieldValueTypeInvalid", path, f"Invalid value: {_show(value)}: must be {wanted}")
+
+    def add(self, reason: str, path: str, message: str) -> None:
+        """One more cause, up to `MAX_CAUSES`."""
+        if len(self.causes) < MAX_CAUSES:
+            self.causes.append(Cause(reason, message, path))
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, str):
+        text = value if len(value) <= 80 else value[:77] + "..."
+        return f'"{text}"'
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def explain(schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False) -> Any:
+    """Walks a value that `intake` refused. Adds all that is wrong to `finding`; returns it without undeclared fields."""
+    return _explain(schema, value, path, finding, (required, custom), 0)
+
+
+def _explain(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+    if value is None:
+        return None
+    if depth > MAX_DEPTH:
+        found.add("FieldValueInvalid", path, f"Invalid value: nested deeper than {MAX_DEPTH} levels")
+        return None
+    kind = schema.type
+    if kind == "object" and schema.fields:
+        value = _explain_object(schema, value, path, found, mode, depth)
+    elif kind in ("map", "object"):
+        value = _explain_map(schema, value, path, found, mode, depth)
+    elif kind == "list":
+        value = _explain_list(schema, value, path, found, mode, depth)
+    else:
+        try:
+            intake(schema, *mode)(value)
+        except Misfit:
+            before = len(found.causes)
+            if mode[1]:
+                found.causes.extend(_violations(schema, value, path))
+            if len(found.causes) == before:
+                found.wrong_type(path, value, _wanted(schema))
+        return value
+    if mode[1] and value is not None:
+        found.causes.extend(_violations(schema, value, path)[: MAX_CAUSES - len(found.causes)])
+    return value
+
+
+def _wanted(schema: Schema) -> str:
+    if schema.type == "string" and schema.format == "date-time":
+        return "a date-time in RFC 3339 form such as 2026-01-31T12:00:00Z"
+    if schema.type == "quantity":
+        return "a quantity such as 500m, 2 or 1Gi"
+    if schema.type == "integer" and schema.format == "int32":
+        return "an integer of 32 bits"
+    return {"integer": "an integer", "int-or-string": "an integer or a string", "any": "a JSON value"}.get(
+        schema.type, f"a {schema.type}"
+    )
+
+
+def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+    if not isinstance(value, dict):
+        found.wrong_type(path, value, "an object")
+        return None
+    out: dict[str, Any] = {}
+    for name, item in value.items():
+        where = f"{path}.{name}" if path else str(name)
+        child = schema.fields.get(name) if isinstance(name, str) else None
+        if child is not None:
+            out[name] = _explain(child, item, where, found, mode, depth + 1)
+        elif schema.preserve_unknown and isinstance(name, str):
+            out[name] = item
+        elif len(found.unknown) < MAX_CAUSES:
+            found.unknown.append(where)
+    for name in schema.required if mode[0] else ():
+        if out.get(name) is None:
+            found.add("FieldValueRequired", f"{path}.{name}" if path else name, "Required value")
+    return out
+
+
+def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+    if not isinstance(value, dict):
+        found.wrong_type(path, value, "an object")
+        return None
+    if schema.values is None:
+        return value
+    out = {}
+    for name, item in value.items():
+        if isinstance(name, str):
+            out[name] = _explain(schema.values, item, f"{path}[{name}]", found, mode, depth + 1)
+        else:
+            found.add("FieldValueInvalid", path, f"Invalid value: key {name!r} must be a string")
+    return out
+
+
+def _explain_list(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+    if not isinstance(value, list):
+        found.wrong_type(path, value, "an array")
+        return None
+    if schema.items is None:
+        return value
+    out = []
+    for index, item in enumerate(value):
+        where = f"{path}[{index}]"
+        if item is None:
+            found.wrong_type(where, item, _wanted(schema.items))
+        else:
+            out.append(_explain(schema.items, item, where, found, mode, depth + 1))
+    return out
+
+
+def _violations(schema: Schema, value: Any, path: str) -> list[Cause]:
+    """What a custom kind's value constraints say against one value (not its children)."""
+    out: list[Cause] = []
+
+    def bad(message: str, reason: str = "FieldValueInvalid") -> None:
+        out.append(Cause(reason, f"Invalid value: {_show(value)}: {message}", path))
+
+    if schema.enum and value not in schema.enum:
+        listed = ", ".join(_show(choice) for choice in schema.enum)
+        out.append(Cause("FieldValueNotSupported", f"Unsupported value: {_show(value)}: supported values: {listed}", path))
+    if isinstance(value, str):
+        _string_violations(schema, value, bad)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        _number_violations(schema, value, bad)
+    elif isinstance(value, list):
+        _list_violations(schema, value, bad)
+    elif isinstance(value, dict):
+        if schema.min_fields is not None and len(value) < schema.min_fields:
+            bad(f"must have at least {schema.min_fields} properties")
+        if schema.max_fields is not None and len(value) > schema.max_fields:
+            bad(f"must have at most {schema.max_fields} properties")
+    if any(_violations(part, value, path) for part in schema.all_of):
+        bad("must validate all the schemas (allOf)")
+    if schema.any_of and all(_violations(part, value, path) for part in schema.any_of):
+        bad("must validate at least one schema (anyOf)")
+    if schema.one_of and sum(not _violations(part, value, path) for part in schema.one_of) != 1:
+        bad("must validate one and only one schema (oneOf)")
+    if schema.not_of is not None and not _violations(schema.not_of, value, path):
+        bad("must not validate the schema (not)")
+    return out
+
+
+def _string_violations(schema: Schema, value: str, bad: Callable[[str], None]) -> None:
+    if schema.pattern and re.search(schema.pattern, value) is None:
+        bad(f"should match '{schema.pattern}'")
+    if schema.min_length is not None and len(value) < schema.min_length:
+        bad(f"should be at least {schema.min_length} chars long")
+    if schema.max_length is not None and len(value) > schema.max_length:
+        bad(f"should be at most {schema.max_length} chars long")
+
+
+def _number_violations(schema: Schema, value: float, bad: Callable[[str], None]) -> None:
+    if schema.minimum is not None and (value <= schema.minimum if schema.exclusive_minimum else value < schema.minimum):
+        bad(f"should be greater than {'' if schema.exclusive_minimum else 'or equal to '}{schema.minimum:g}")
+    if schema.maximum is not None and (value >= schema.maximum if schema.exclusive_maximum else value > schema.maximum):
+        bad(f"should be less than {'' if schema.exclusive_maximum else 'or equal to '}{schema.maximum:g}")
+    if schema.multiple_of and value % schema.multiple_of != 0:
+        bad(f"should be a multiple of {schema.multiple_of:g}")
+
+
+def _list_violations(schema: Schema, value: list[Any], bad: Callable[[str, str], None]) -> None:
+    if schema.min_items is not None and len(value) < schema.min_items:
+        bad(f"should have at least {schema.min_items} items", "FieldValueInvalid")
+    if schema.max_items is not None and len(value) > schema.max_items:
+        bad(f"must have at most {schema.max_items} items", "FieldValueTooMany")
+    if schema.list_type == "set" and any(item in value[:index] for index, item in enumerate(value)):
+        bad("Duplicate value: the elements of a set must differ", "FieldValueDuplicate")
+    if schema.list_type == "map":
+        seen: list[tuple[Any, ...]] = []
+        for item in value:
+            if not isinstance(item, dict):
+                continue
+            key = tuple([item.get(name, schema.key_defaults.get(name)) for name in schema.keys])
+            if key in seen:
+                bad(f"Duplicate value: items must differ in {', '.join(schema.keys)}", "FieldValueDuplicate")
+            seen.append(key)

@@ -1,0 +1,237 @@
+"""Sets of fields, in the shape of managedFields' FieldsV1, hash-consed per subtree.
+
+A `FieldSet` is a trie. Its edges are path elements in FieldsV1 text: `f:name` (a field or map key),
+`k:{"name":"web"}` (an item of an associative list, by its keys) and `v:"x"` (an element of a set). A node is a
+*member* when the path that ends there is itself in the set; every leaf is a member.
+
+Equal subtrees are usually one object: podIPs and owner keys make whole sets unique, but everything beside
+them is shared. The algebra therefore tests identity first. The format is described by the Kubernetes API
+reference (FieldsV1) and by structured-merge-diff's documentation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from xxhash import xxh3_128_intdigest
+
+from .value import EMPTY, Frozen
+
+INTERN_LIMIT: Final = 1 << 16
+"""Nodes in the hash-consing table before it is emptied: sharing is re-established from then on, and sets that
+only one object uses cannot fill the memory for ever."""
+
+_table: dict[tuple[Any, ...], FieldSet] = {}
+_names: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+
+class FieldSet:
+    """An immutable set of field paths. Build it with `node`; compare with `==`; combine with `|`, `-`, `&`."""
+
+    __slots__ = ("_digest", "kids", "member", "names")
+
+    names: tuple[str, ...]
+    """Path elements below this node, sorted."""
+    kids: tuple[FieldSet, ...]
+    """The subtree of each element of `names`, in the same order."""
+    member: bool
+    """Whether the path that ends at this node is in the set."""
+    _digest: int
+
+    def __init__(self, names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> None:
+        self.names = names
+        self.kids = kids
+        self.member = member
+        self._digest = -1
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, FieldSet)
+            and self.member == other.member
+            and self.names == other.names
+            and all(a is b or a == b for a, b in zip(self.kids, other.kids, strict=True))
+        )
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return self.member or bool(self.names)
+
+    def __or__(self, other: FieldSet) -> FieldSet:
+        return union(self, other)
+
+    def __sub__(self, other: FieldSet) -> FieldSet:
+        return difference(self, other)
+
+    def __and__(self, other: FieldSet) -> FieldSet:
+        return intersection(self, other)
+
+    def child(self, name: str) -> FieldSet:
+        """The subtree below a path element; the empty set when there is none."""
+        for candidate, kid in zip(self.names, self.kids, strict=True):
+            if candidate == name:
+                return kid
+        return NOTHING
+
+    def paths(self) -> list[tuple[str, ...]]:
+        """All member paths, each a tuple of path elements, in sorted order."""
+        out: list[tuple[str, ...]] = []
+        _collect(self, (), out)
+        return out
+
+    def to_json(self) -> Frozen:
+        """The FieldsV1 form: `{"f:spec": {"f:replicas": {}}}`; `.` marks an inner node that is a member."""
+        if not self.names:
+            return EMPTY
+        out: dict[str, Any] = {".": EMPTY} if self.member else {}
+        for name, kid in zip(self.names, self.kids, strict=True):
+            out[name] = kid.to_json()
+        return Frozen(out)
+
+    def digest(self) -> int:
+        """128 bits that depend only on the set itself; cached."""
+        value = self._digest
+        if value < 0:
+            parts = [b"." if self.member else b"-"]
+            for name, kid in zip(self.names, self.kids, strict=True):
+                parts.append(name.encode())
+                parts.append(kid.digest().to_bytes(16, "little"))
+            value = self._digest = xxh3_128_intdigest(b"\0".join(parts))
+        return value
+
+    def __repr__(self) -> str:
+        return f"FieldSet({['/'.join(path) for path in self.paths()]})"
+
+
+def _collect(node: FieldSet, prefix: tuple[str, ...], out: list[tuple[str, ...]]) -> None:
+    if node.member:
+        out.append(prefix)
+    for name, kid in zip(node.names, node.kids, strict=True):
+        _collect(kid, (*prefix, name), out)
+
+
+NOTHING: Final = FieldSet((), (), False)
+LEAF: Final = FieldSet((), (), True)
+
+
+def node(items: dict[str, FieldSet], member: bool = False) -> FieldSet:
+    """The set with the given subtrees (empty ones are left out); shared with an equal one where known."""
+    if not items:
+        return LEAF if member else NOTHING
+    names = tuple(sorted(items))
+    return _intern(names, tuple([items[name] for name in names]), member)
+
+
+def _intern(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> FieldSet:
+    shape = (names, kids, member)
+    found = _table.get(shape)
+    if found is not None:
+        return found
+    if len(_table) >= INTERN_LIMIT:
+        _table.clear()
+        _names.clear()
+    names = _names.setdefault(names, names)
+    made = _table[(names, kids, member)] = FieldSet(names, kids, member)
+    return made
+
+
+def union(a: FieldSet, b: FieldSet) -> FieldSet:
+    """Paths in either set."""
+    if a is b or not (b.names or b.member):
+        return a
+    if not (a.names or a.member):
+        return b
+    if a.names == b.names:
+        kids = tuple([x if x is y else union(x, y) for x, y in zip(a.kids, b.kids, strict=True)])
+        if kids == a.kids and (a.member or not b.member):
+            return a
+        if kids == b.kids and (b.member or not a.member):
+            return b
+        return _intern(a.names, kids, a.member or b.member)
+    merged = dict(zip(a.names, a.kids, strict=True))
+    for name, kid in zip(b.names, b.kids, strict=True):
+        old = merged.get(name)
+        merged[name] = kid if old is None else union(old, kid)
+    return node(merged, a.member or b.member)
+
+
+def difference(a: FieldSet, b: FieldSet) -> FieldSet:
+    """Paths in `a` and not in `b`. Removing an inner path keeps the paths below it, as in FieldsV1."""
+    if not (b.names or b.member) or not (a.names or a.member):
+        return a
+    if a is b:
+        return NOTHING
+    member = a.member and not b.member
+    if not b.names or not a.names:
+        return a if member == a.member else _intern_or_leaf(a.names, a.kids, member)
+    taken = dict(zip(b.names, b.kids, strict=True))
+    changed = member != a.member
+    kept: dict[str, FieldSet] = {}
+    for name, kid in zip(a.names, a.kids, strict=True):
+        other = taken.get(name)
+        rest = kid if other is None else difference(kid, other)
+        if rest is not kid:
+            changed = True
+        if rest.member or rest.names:
+            kept[name] = rest
+    return node(kept, member) if changed else a
+
+
+def subtract_deep(a: FieldSet, b: FieldSet) -> FieldSet:
+    """Paths in `a` that are neither in `b` nor below a leaf of `b`: what is left once `b`'s items are gone."""
+    if not (b.names or b.member) or not (a.names or a.member):
+        return a
+    if b.member and not b.names:
+        return NOTHING
+    taken = dict(zip(b.names, b.kids, strict=True))
+    member = a.member and not b.member
+    changed = member != a.member
+    kept: dict[str, FieldSet] = {}
+    for name, kid in zip(a.names, a.kids, strict=True):
+        other = taken.get(name)
+        rest = kid if other is None else subtract_deep(kid, other)
+        if rest is not kid:
+            changed = True
+        if rest.member or rest.names:
+            kept[name] = rest
+    return node(kept, member) if changed else a
+
+
+def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
+    """Paths in both sets."""
+    if a is b:
+        return a
+    kept: dict[str, FieldSet] = {}
+    if a.names and b.names:
+        other = dict(zip(b.names, b.kids, strict=True))
+        for name, kid in zip(a.names, a.kids, strict=True):
+            twin = other.get(name)
+            if twin is not None:
+                both = intersection(kid, twin)
+                if both.member or both.names:
+                    kept[name] = both
+    return node(kept, a.member and b.member)
+
+
+def _intern_or_leaf(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> FieldSet:
+    if not names:
+        return LEAF if member else NOTHING
+    return _intern(names, kids, member)
+
+
+def from_json(value: Any) -> FieldSet:
+    """Parses FieldsV1 (`{"f:spec": {...}}`). Raises `ValueError` naming what is wrong."""
+    if not isinstance(value, dict):
+        raise ValueError(f"FieldsV1 must be an object, not {type(value).__name__}")
+    kids: dict[str, FieldSet] = {}
+    member = not value
+    for name, below in value.items():
+        if name == ".":
+            member = True
+        elif isinstance(name, str) and name[:2] in ("f:", "k:", "v:", "i:"):
+            kids[name] = from_json(below)
+        else:
+            raise ValueError(f"FieldsV1 path element {name!r} must start with f:, k:, v: or i:")
+    return node(kids, member)

@@ -1,0 +1,274 @@
+"""The store: every object of one world, persistent, indexed and forkable.
+
+`(group, kind) → namespace → sorted buckets of name → Object`. A fork is O(number of kinds) and shares everything;
+afterwards each side copies the one bucket a write touches. The single head of simulate and run never forks while it
+writes, so it changes its buckets in place: the results are the same (law: the store equals a naive dict).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from .object import MASK, PARSED, Key, Object
+from .sortedmap import SortedMap
+
+GK = tuple[str, str]
+
+
+class Index(NamedTuple):
+    """A declared index. `values(obj)` gives the texts under which an object is found; `reads` names the parts it
+    depends on ("meta", "spec", "rest", "status", "node"), so that a write to another part costs the index nothing."""
+
+    name: str
+    gk: GK | None
+    """The kind it covers; None for all kinds."""
+    reads: tuple[str, ...]
+    values: Callable[[Object], tuple[str, ...]]
+
+
+def _owner_uids(obj: Object) -> tuple[str, ...]:
+    owners = obj.meta.value.get("ownerReferences")
+    return tuple([owner["uid"] for owner in owners]) if owners else ()
+
+
+def _node_name(obj: Object) -> tuple[str, ...]:
+    return (obj.node,) if obj.node else ()
+
+
+OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
+NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
+
+
+def label_index(gk: GK, label: str) -> Index:
+    """An index on the value of one label of one kind."""
+
+    def values(obj: Object) -> tuple[str, ...]:
+        labels = obj.meta.value.get("labels")
+        value = labels.get(label) if labels else None
+        return () if value is None else (value,)
+
+    return Index(f"label:{label}", gk, ("meta",), values)
+
+
+class StoreConfig:
+    """What a store keeps beside its objects. Shared by all forks; never changed after the first write."""
+
+    __slots__ = ("canonical", "compact", "concrete", "for_kind", "head_only", "indexes")
+
+    def __init__(
+        self,
+        indexes: tuple[Index, ...] = (OWNER, NODE),
+        concrete: bool = False,
+        canonical: Callable[[Object], int] | None = None,
+        head_only: Callable[[GK], bool] = lambda gk: False,
+        compact: bool = False,
+    ) -> None:
+        self.indexes = indexes
+        self.concrete = concrete
+        """Keep the running sum of concrete digests (law J1: the journal carries it)."""
+        self.canonical = canonical
+        """Keep the running sum of this canonical digest (check: the fingerprint)."""
+        self.head_only = head_only
+        """Kinds whose history is not kept; their concrete sum is kept apart."""
+        self.compact = compact
+        """Let the parsed values of stored sections go when memory is short (simulate and run)."""
+        self.for_kind: dict[GK, tuple[Index, ...]] = {}
+
+    def indexes_of(self, gk: GK) -> tuple[Index, ...]:
+        """The indexes that cover a kind."""
+        found = self.for_kind.get(gk)
+        if found is None:
+            found = self.for_kind[gk] = tuple([i for i in self.indexes if i.gk is None or i.gk == gk])
+        return found
+
+
+class _Kind:
+    """All objects of one kind."""
+
+    __slots__ = ("count", "namespaces", "owner")
+
+    def __init__(self, owner: object, namespaces: dict[str, SortedMap[str, Object]], count: int) -> None:
+        self.owner = owner
+        self.namespaces = namespaces
+        self.count = count
+
+
+class Store:
+    """See the module's text. Reads never fail: what is not there is None or an empty iterator."""
+
+    __slots__ = ("_indexes", "_kinds", "_owner", "config", "rev", "sum_canonical", "sum_full", "sum_head_only")
+
+    def __init__(self, config: StoreConfig | None = None) -> None:
+        self.config = config or StoreConfig()
+        self.rev = 0
+        """The revision of the last write."""
+        self.sum_full = 0
+        self.sum_head_only = 0
+        self.sum_canonical = 0
+        self._owner: object = object()
+        self._kinds: dict[GK, _Kind] = {}
+        self._indexes: dict[str, SortedMap[tuple[str, Key], None]] = {}
+
+    def fork(self) -> Store:
+        """A second store with the same contents. Neither side sees what the other writes from now on."""
+        other = Store.__new__(Store)
+        other.config = self.config
+        other.rev = self.rev
+        other.sum_full = self.sum_full
+        other.sum_head_only = self.sum_head_only
+        other.sum_canonical = self.sum_canonical
+        other._owner = object()
+        other._kinds = self._kinds.copy()
+        other._indexes = self._indexes.copy()
+        self._owner = object()
+        return other
+
+    # -- reads ---------------------------------------------------------------------------------------------
+
+    def get(self, key: Key) -> Object | None:
+        """The object in a slot."""
+        kind = self._kinds.get((key.group, key.kind))
+        if kind is None:
+            return None
+        names = kind.namespaces.get(key.namespace)
+        return None if names is None else names.get(key.name)
+
+    def count(self, gk: GK) -> int:
+        """How many objects of a kind there are."""
+        kind = self._kinds.get(gk)
+        return 0 if kind is None else kind.count
+
+    def kinds(self) -> list[GK]:
+        """Kinds that have objects, sorted."""
+        return sorted([gk for gk, kind in self._kinds.items() if kind.count])
+
+    def namespaces(self, gk: GK) -> list[str]:
+        """Namespaces in which a kind has objects, sorted."""
+        kind = self._kinds.get(gk)
+        return [] if kind is None else sorted(kind.namespaces)
+
+    def list(self, gk: GK, namespace: str | None = None, after: tuple[str, str] | None = None) -> Iterator[Object]:
+        """Objects of a kind in (namespace, name) order; `after` continues behind that (namespace, name)."""
+        kind = self._kinds.get(gk)
+        if kind is None:
+            return
+        for ns in sorted(kind.namespaces) if namespace is None else (namespace,):
+            names = kind.namespaces.get(ns)
+            if names is None or (after is not None and ns < after[0]):
+                continue
+            if after is not None and ns == after[0]:
+                for _, obj in names.items(after[1], after=True):
+                    yield obj
+            else:
+                yield from names.values()
+
+    def find(self, index: str, value: str, gk: GK | None = None) -> Iterator[Object]:
+        """Objects whose declared index holds `value`, in key order; costs its result."""
+        entries = self._indexes.get(index)
+        if entries is None:
+            return
+        start = (value, Key(*gk, "", "")) if gk else (value, Key("", "", "", ""))
+        for (found, key), _ in entries.items(start):
+            if found != value or (gk is not None and (key.group, key.kind) != gk):
+                return
+            obj = self.get(key)
+            if obj is not None:
+                yield obj
+
+    def objects(self) -> Iterator[Object]:
+        """Every object, in key order of kinds, then namespace and name."""
+        for gk in self.kinds():
+            yield from self.list(gk)
+
+    @property
+    def digest(self) -> tuple[int, int]:
+        """Concrete digests: kinds with full history, and head-only kinds. Kept running when configured so."""
+        if self.config.concrete:
+            return self.sum_full, self.sum_head_only
+        full = head_only = 0
+        for obj in self.objects():
+            if self.config.head_only(obj.key.gk):
+                head_only += obj.term
+            else:
+                full += obj.term
+        return full & MASK, head_only & MASK
+
+    # -- writes --------------------------------------------------------------------------------------------
+
+    def put(self, obj: Object) -> Object | None:
+        """Stores a version in its slot and moves `rev` to its revision; returns the version it replaces."""
+        key = obj.key
+        kind = self._writable((key.group, key.kind))
+        names = kind.namespaces.get(key.namespace)
+        if names is None:
+            names = SortedMap(self._owner)
+        else:
+            names = names.writable(self._owner)
+        kind.namespaces[key.namespace] = names
+        old: Object | None = names.put(key.name, obj)
+        if old is None:
+            kind.count += 1
+        self.rev = max(self.rev, obj.rv)
+        self._account(old, obj)
+        if self.config.compact:
+            for section in (obj.status, obj.spec, obj.rest):
+                if section is not None and section._value is not None:
+                    PARSED.admit(section)
+        return old
+
+    def remove(self, key: Key, rev: int) -> Object | None:
+        """Empties a slot at revision `rev`; returns the version it held."""
+        kind = self._writable((key.group, key.kind))
+        names = kind.namespaces.get(key.namespace)
+        if names is None:
+            return None
+        names = kind.namespaces[key.namespace] = names.writable(self._owner)
+        old: Object | None = names.pop(key.name)
+        if old is None:
+            return None
+        kind.count -= 1
+        if not names.size:
+            del kind.namespaces[key.namespace]
+        self.rev = max(self.rev, rev)
+        self._account(old, None)
+        return old
+
+    def _writable(self, gk: GK) -> _Kind:
+        kind = self._kinds.get(gk)
+        if kind is None:
+            kind = self._kinds[gk] = _Kind(self._owner, {}, 0)
+        elif kind.owner is not self._owner:
+            kind = self._kinds[gk] = _Kind(self._owner, kind.namespaces.copy(), kind.count)
+        return kind
+
+    def _account(self, old: Object | None, new: Object | None) -> None:
+        some: Any = new if old is None else old
+        gk = (some.key.group, some.key.kind)
+        for index in self.config.indexes_of(gk):
+            if old is not None and new is not None and all(getattr(old, p) is getattr(new, p) for p in index.reads):
+                continue
+            before = () if old is None else index.values(old)
+            after = () if new is None else index.values(new)
+            if before != after:
+                self._reindex(index.name, some.key, before, after)
+        config = self.config
+        if config.canonical is not None:
+            change = (0 if new is None else config.canonical(new)) - (0 if old is None else config.canonical(old))
+            self.sum_canonical = (self.sum_canonical + change) & MASK
+        if config.concrete:
+            change = (0 if new is None else new.term) - (0 if old is None else old.term)
+            if config.head_only(gk):
+                self.sum_head_only = (self.sum_head_only + change) & MASK
+            else:
+                self.sum_full = (self.sum_full + change) & MASK
+
+    def _reindex(self, name: str, key: Key, before: tuple[str, ...], after: tuple[str, ...]) -> None:
+        entries = self._indexes.get(name)
+        entries = self._indexes[name] = SortedMap(self._owner) if entries is None else entries.writable(self._owner)
+        for value in before:
+            if value not in after:
+                entries.pop((value, key))
+        for value in after:
+            if value not in before:
+                entries.put((value, key), None)
