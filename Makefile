@@ -2,12 +2,14 @@
 #   make demo          what Steersman does, end to end          make test    all checks and tests (under 15 minutes)
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
 #   make test-interop  against Go and a real kube-apiserver     make bench   measure     make soak   run for long
-# PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest.
+# PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
+# BENCH=... picks one measurement.
 
 SHELL := /bin/bash
 PYTHON ?=
 WORKERS ?= 2
 PYTEST_ARGS ?=
+BENCH ?= *
 JUNIT ?=
 
 # Commands of the venv come first in PATH, so that tests and demo find the kubectl that was installed with them.
@@ -30,8 +32,11 @@ test: lint
 test-interop: venv-dev
 	$(PYTEST) -m interop $(PYTEST_ARGS)
 
+# A bench is a script: it prints its figures and exits non-zero when a gate is missed. BENCH=journal runs one.
 bench: venv-dev
-	$(PYTEST) -m bench -s $(PYTEST_ARGS)
+	@set -e; for bench in tests/bench/bench_$(BENCH).py; do \
+	    echo "== $$bench"; .venv/bin/python "$$bench"; \
+	done
 
 soak: venv-dev
 	$(PYTEST) -m soak -s $(PYTEST_ARGS)
