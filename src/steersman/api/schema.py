@@ -110,7 +110,7 @@ class Schema:
     format: str
     """int32 | int64 | double | byte | date-time | …; both Time and MicroTime (see `name`) are date-time."""
     pattern: str
-    """A regular expression to be found anywhere in the string."""
+    """A regular expression as written, in Go's syntax: `steersman.api.pattern.compile_pattern(it).search`."""
     minimum: float | None
     maximum: float | None
     exclusive_minimum: bool

@@ -10,10 +10,10 @@ CEL rules (x-kubernetes-validations) are kept in `Schema.rules` as written; noth
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from steersman.api.pattern import PatternError, compile_pattern
 from steersman.api.schema import OBJECT_META, Json, Schema, SchemaError, definitions
 
 MAX_DEPTH: Final = 64
@@ -211,9 +211,9 @@ class _Compiler:
         if not all(isinstance(field, str) for field in facts["required"]):
             self.fail(f"{path}.required", "must name fields", "write a list of strings")
         try:
-            re.compile(openapi.get("pattern", ""))
-        except (re.error, OverflowError, RecursionError) as error:
-            self.fail(f"{path}.pattern", f"cannot be read ({error})", "write a pattern Python's re accepts")
+            compile_pattern(openapi.get("pattern", ""))
+        except PatternError as error:
+            self.fail(f"{path}.pattern", f"cannot be read ({error})", "write it in the syntax of RE2")
         return facts
 
     def preserves(self, openapi: Json, path: str) -> bool:
