@@ -90,8 +90,9 @@ def test_mistakes_name_place_and_remedy(path, value, words):
 
 
 def test_versions_are_ordered_as_kubernetes_does():
+    mixed = ["v1", "v10", "v1beta1", "foo1", "v2", "v1beta2", "v2alpha1", "v1alpha1"]
     ordered = ["foo1", "v1alpha1", "v2alpha1", "v1beta1", "v1beta2", "v1", "v2", "v10"]
-    assert sorted(ordered[::-1], key=version_rank) == ordered
+    assert sorted(mixed, key=version_rank) == ordered
 
 
 PATHS = [
