@@ -43,7 +43,7 @@ def append_all(journal: Journal, rows: int, size: int) -> float:
 
 def append_raw(path: Path, rows: int, size: int) -> float:
     db = sqlite3.connect(path, isolation_level=None)
-    db.execute("PRAGMA page_size = 8192")
+    db.execute("PRAGMA page_size = 4096")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("CREATE TABLE log (position INTEGER PRIMARY KEY, body BLOB)")

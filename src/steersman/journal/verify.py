@@ -46,7 +46,8 @@ class Verifier:
             try:
                 record = decode(row, self.where).record
             except Corrupt as error:
-                self.found(row.position, error.problem.rpartition(": ")[2], error.remedy)
+                what = error.problem.partition(f" row {row.position} ")[2]
+                self.found(row.position, what, error.remedy)
                 self._damaged_row(row)
                 continue
             self._sequence(row)
@@ -60,8 +61,6 @@ class Verifier:
         if row.code in (FULL, HEAD_ONLY):
             self.commits += 1
             self._ordinal += row.code == FULL
-            if self._revision < row.revision <= self.state.revision:
-                self._revision = row.revision
 
     def _sequence(self, row: Row) -> None:
         if row.position <= self._position:
@@ -106,6 +105,8 @@ class Verifier:
     def report(self) -> Report:
         state = self.state
         ends = (self._position, self._revision, self._ordinal)
+        if state.position in self._damaged:  # the last row is there, whatever its numbers have become
+            ends = (self._position, state.revision, state.ordinal)
         if ends != (state.position, state.revision, state.ordinal):
             self.found(
                 None,
