@@ -1,0 +1,379 @@
+"""Defaults: what is stored where the writer of an object left it out.
+
+Built-in kinds get what kube-apiserver of release 1.36 gives them; custom kinds the defaults of their schema. An
+object is filled part by part (its top-level fields), so that a spec shared by a thousand pods is filled once.
+What needs more than one part, another object or the network is somebody else's: cluster IPs, stored classes, the
+labels a Job takes from its template, service account admission.
+
+Source of the facts: kubernetes `pkg/apis/*/v1/defaults.go`, `zz_generated.defaults.go`, `conversion.go`, the
+`PrepareForCreate` of `pkg/registry/*`; apiextensions `pkg/apiserver/schema/defaulting` for custom kinds.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from steersman.api import pod_defaults
+from steersman.api.filling import each, elements, inside, lacking, put, unset
+from steersman.api.kinds import Kind
+from steersman.api.schema import Schema
+from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
+
+Fill = Callable[[Any], Any]
+
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+CLIENT_IP_SECONDS: Final = 10_800
+MAX_INT32: Final = (1 << 31) - 1
+# Kinds of one process: 60 built in, and as many custom ones as a test or a cluster registers.
+KINDS_CACHED: Final = 1024
+
+
+def fill(kind: Kind, part: str, value: Any) -> Any:
+    """`value`, the frozen content of top-level field `part`, with its defaults.
+
+    The very same object when nothing is to be added; else a copy of the changed paths. The value must have been
+    taken in (`intake`); null is returned as it is.
+    """
+    if kind.custom:
+        schema = kind.schema.fields.get(part)
+        return value if schema is None else fill_schema(schema, value)
+    filler = _FILLERS.get((kind.group, kind.kind, part))
+    return value if filler is None or value is None else filler(value)
+
+
+@lru_cache(KINDS_CACHED)
+def missing_parts(kind: Kind) -> Mapping[str, Any]:
+    """Part → value, filled, for the parts that an object has even when its writer left them out."""
+    if not kind.custom:
+        return _MISSING.get((kind.group, kind.kind), {})
+    fields = kind.schema.fields
+    return {
+        name: fill_schema(child, freeze(child.default))
+        for name, child in fields.items()
+        if child.default is not None
+    }
+
+
+def initial_status(kind: Kind, spec: Frozen | None) -> Frozen | None:
+    """The status of a new object, whatever its writer put there; None: it has none."""
+    if kind.custom:
+        status = missing_parts(kind).get("status")
+        return status if isinstance(status, Frozen) else None
+    if kind.group == "" and kind.kind == "Pod":
+        return pod_defaults.pod_status(spec or EMPTY)
+    return _STATUS.get((kind.group, kind.kind))
+
+
+def extra_labels(kind: Kind, name: str) -> Mapping[str, str]:
+    """Labels that the server sets on every object of that kind and name."""
+    return {NAMESPACE_LABEL: name} if kind.kind == "Namespace" and kind.group == "" and name else {}
+
+
+def secret_data(data: Frozen | None, plain: Mapping[str, str]) -> Frozen:
+    """The `data` of a Secret after its `stringData` (`plain`), which is never stored, was written over it."""
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
+    return Frozen({**(data or EMPTY), **encoded})
+
+
+class _Plan(NamedTuple):
+    """What a custom schema adds below one node. `nothing`: it adds nothing anywhere below."""
+
+    defaults: Mapping[str, Any]
+    fields: Mapping[str, Schema]
+    values: Schema | None
+    items: Schema | None
+
+    @property
+    def nothing(self) -> bool:
+        return not self.defaults and not self.fields and self.values is None and self.items is None
+
+
+_plans: dict[int, tuple[Schema, _Plan]] = {}
+
+
+def fill_schema(schema: Schema, value: Any) -> Any:
+    """`value` with the defaults of a custom kind's schema: only where the parent object is there."""
+    if not isinstance(value, (dict, list)):
+        return value
+    plan = _plan(schema)
+    if plan.nothing:
+        return value
+    if isinstance(value, list):
+        items = plan.items
+        return value if items is None else _fill_items(items, value)
+    added = {name: default for name, default in plan.defaults.items() if name not in value}
+    for name, item in value.items():
+        child = plan.fields.get(name) or (plan.values if name not in schema.fields else None)
+        if child is not None:
+            filled = fill_schema(child, item)
+            if filled is not item:
+                added[name] = filled
+    return Frozen({**value, **added}) if added else value
+
+
+def _fill_items(items: Schema, value: list[Any]) -> Any:
+    filled = [fill_schema(items, item) for item in value]
+    changed = any(new is not old for new, old in zip(filled, value, strict=True))
+    return FrozenList(filled) if changed else value
+
+
+def _plan(schema: Schema) -> _Plan:
+    found = _plans.get(id(schema))
+    if found is None:
+        plan = _make_plan(schema)
+        found = _plans[id(schema)] = (schema, plan)  # the schema is kept alive, so its id stays its own
+    return found[1]
+
+
+def _make_plan(schema: Schema) -> _Plan:
+    defaults = {
+        name: fill_schema(child, freeze(child.default))
+        for name, child in schema.fields.items()
+        if child.default is not None
+    }
+    fields = {name: child for name, child in schema.fields.items() if not _plan(child).nothing}
+    values = schema.values if schema.values is not None and not _plan(schema.values).nothing else None
+    items = schema.items if schema.items is not None and not _plan(schema.items).nothing else None
+    return _Plan(defaults, fields, values, items)
+
+
+def _deployment(spec: Frozen) -> Frozen:
+    spec = lacking(spec, {"progressDeadlineSeconds": 600, "replicas": 1, "revisionHistoryLimit": 10})
+    quarter = {"maxSurge": "25%", "maxUnavailable": "25%"}
+    spec = put(spec, "strategy", _rolling(spec.get("strategy", EMPTY), quarter))
+    return inside(spec, "template", pod_defaults.template)
+
+
+def _rolling(strategy: Frozen, defaults: Mapping[str, Any]) -> Frozen:
+    strategy = unset(strategy, {"type": "RollingUpdate"})
+    if strategy["type"] != "RollingUpdate":
+        return strategy
+    return put(strategy, "rollingUpdate", lacking(strategy.get("rollingUpdate", EMPTY), defaults))
+
+
+def _replica_set(spec: Frozen) -> Frozen:
+    return inside(lacking(spec, {"replicas": 1}), "template", pod_defaults.template)
+
+
+def _replication_controller(spec: Frozen) -> Frozen:
+    labels = (spec.get("template", EMPTY).get("metadata") or EMPTY).get("labels")
+    return _replica_set(unset(spec, {"selector": labels}) if labels else spec)
+
+
+def _daemon_set(spec: Frozen) -> Frozen:
+    strategy = _rolling(spec.get("updateStrategy", EMPTY), {"maxSurge": 0, "maxUnavailable": 1})
+    spec = put(lacking(spec, {"revisionHistoryLimit": 10}), "updateStrategy", strategy)
+    return inside(spec, "template", pod_defaults.template)
+
+
+def _stateful_set(spec: Frozen) -> Frozen:
+    spec = lacking(
+        unset(spec, {"podManagementPolicy": "OrderedReady"}), {"replicas": 1, "revisionHistoryLimit": 10}
+    )
+    strategy = spec.get("updateStrategy", EMPTY)
+    if not strategy.get("type"):
+        strategy = lacking(unset(strategy, {"type": "RollingUpdate"}), {"rollingUpdate": EMPTY})
+    if strategy["type"] == "RollingUpdate":
+        strategy = inside(strategy, "rollingUpdate", lambda rolling: lacking(rolling, {"partition": 0}))
+    spec = put(spec, "updateStrategy", strategy)
+    retention = spec.get("persistentVolumeClaimRetentionPolicy", EMPTY)
+    retention = unset(retention, {"whenDeleted": "Retain", "whenScaled": "Retain"})
+    spec = put(spec, "persistentVolumeClaimRetentionPolicy", retention)
+    spec = each(spec, "volumeClaimTemplates", _claim_template)
+    return inside(spec, "template", pod_defaults.template)
+
+
+def _claim_template(claim: Frozen) -> Frozen:
+    claim = unset(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+    claim = put(claim, "status", unset(claim.get("status", EMPTY), {"phase": "Pending"}))
+    return inside(claim, "spec", pod_defaults.claim_spec)
+
+
+def _job(spec: Frozen) -> Frozen:
+    if "completions" not in spec and "parallelism" not in spec:
+        spec = lacking(spec, {"completions": 1})
+    tries = MAX_INT32 if "backoffLimitPerIndex" in spec else 6
+    replaced = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    spec = lacking(
+        spec,
+        {
+            "backoffLimit": tries,
+            "completionMode": "NonIndexed",
+            "manualSelector": False,
+            "parallelism": 1,
+            "podReplacementPolicy": replaced,
+            "suspend": False,
+        },
+    )
+    return _job_template_spec(spec)
+
+
+def _job_template_spec(spec: Frozen) -> Frozen:
+    """What a Job's spec gets also inside a CronJob, whose jobs are completed when they are created."""
+    spec = inside(spec, "podFailurePolicy", lambda policy: each(policy, "rules", _failure_rule))
+    return inside(spec, "template", pod_defaults.template)
+
+
+def _failure_rule(rule: Frozen) -> Frozen:
+    return each(rule, "onPodConditions", lambda condition: unset(condition, {"status": "True"}))
+
+
+def _cron_job(spec: Frozen) -> Frozen:
+    spec = unset(spec, {"concurrencyPolicy": "Allow"})
+    spec = lacking(spec, {"failedJobsHistoryLimit": 1, "successfulJobsHistoryLimit": 3, "suspend": False})
+    return inside(spec, "jobTemplate", lambda template: inside(template, "spec", _job_template_spec))
+
+
+def _service(spec: Frozen) -> Frozen:
+    spec = unset(spec, {"sessionAffinity": "None", "type": "ClusterIP"})
+    if spec["sessionAffinity"] == "ClientIP":
+        config = spec.get("sessionAffinityConfig", EMPTY)
+        client = lacking(config.get("clientIP", EMPTY), {"timeoutSeconds": CLIENT_IP_SECONDS})
+        spec = put(spec, "sessionAffinityConfig", put(config, "clientIP", client))
+    spec = each(spec, "ports", _service_port)
+    kind = spec["type"]
+    outside = kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs"))
+    if outside:
+        spec = unset(spec, {"externalTrafficPolicy": "Cluster"})
+    if kind in ("ClusterIP", "NodePort", "LoadBalancer"):
+        spec = lacking(spec, {"internalTrafficPolicy": "Cluster"})
+    if kind == "LoadBalancer":
+        spec = lacking(spec, {"allocateLoadBalancerNodePorts": True})
+    return spec
+
+
+def _service_port(port: Frozen) -> Frozen:
+    port = unset(port, {"protocol": "TCP"})
+    return unset(port, {"targetPort": port["port"]}) if port.get("port") else port
+
+
+def _service_status(status: Frozen) -> Frozen:
+    def ingress(point: Frozen) -> Frozen:
+        return lacking(point, {"ipMode": "VIP"}) if point.get("ip") else point
+
+    return inside(status, "loadBalancer", lambda balancer: each(balancer, "ingress", ingress))
+
+
+def _claim_status(status: Frozen) -> Frozen:
+    status = unset(status, {"phase": "Pending"})
+    return inside(status, "capacity", pod_defaults.resource_list)
+
+
+def _volume_spec(spec: Frozen) -> Frozen:
+    spec = unset(spec, {"persistentVolumeReclaimPolicy": "Retain"})
+    spec = inside(lacking(spec, {"volumeMode": "Filesystem"}), "capacity", pod_defaults.resource_list)
+    return inside(spec, "hostPath", lambda source: lacking(source, {"type": ""}))
+
+
+def _node_status(status: Frozen) -> Frozen:
+    for name in ("capacity", "allocatable"):
+        status = inside(status, name, pod_defaults.resource_list)
+    return lacking(status, {"allocatable": status["capacity"]}) if "capacity" in status else status
+
+
+def _autoscaler(spec: Frozen) -> Frozen:
+    return lacking(spec, {"minReplicas": 1})
+
+
+def _network_policy(spec: Frozen) -> Frozen:
+    if not spec.get("policyTypes"):
+        types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+        spec = put(spec, "policyTypes", FrozenList(types))
+    for name in ("ingress", "egress"):
+        spec = each(
+            spec, name, lambda rule: each(rule, "ports", lambda port: lacking(port, {"protocol": "TCP"}))
+        )
+    return lacking(spec, {"podSelector": EMPTY})
+
+
+def _subject(subject: Frozen) -> Frozen:
+    group = "" if subject.get("kind") == "ServiceAccount" else "rbac.authorization.k8s.io"
+    return unset(subject, {"apiGroup": group}) if group else subject
+
+
+def _role_ref(ref: Frozen) -> Frozen:
+    return unset(ref, {"apiGroup": "rbac.authorization.k8s.io"})
+
+
+def _endpoint_port(port: Frozen) -> Frozen:
+    return lacking(port, {"name": "", "protocol": "TCP"})
+
+
+def _subset(subset: Frozen) -> Frozen:
+    return each(subset, "ports", lambda port: unset(port, {"protocol": "TCP"}))
+
+
+def _opaque(text: str) -> str:
+    return text or "Opaque"
+
+
+def _or(default: str) -> Fill:
+    return lambda text: text or default
+
+
+def _listed(fill_one: Callable[[Frozen], Frozen]) -> Fill:
+    return lambda items: elements(items, fill_one) if isinstance(items, list) else items
+
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_FINALIZERS: Final = Frozen({"finalizers": FrozenList(["kubernetes"])})
+_ACTIVE: Final = Frozen({"phase": "Active"})
+_PENDING: Final = Frozen({"phase": "Pending"})
+
+_FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
+    ("", "Pod", "spec"): pod_defaults.pod_spec,
+    ("", "Pod", "status"): pod_defaults.reported_status,
+    ("", "PodTemplate", "template"): pod_defaults.template,
+    ("", "ReplicationController", "spec"): _replication_controller,
+    ("", "Service", "spec"): _service,
+    ("", "Service", "status"): _service_status,
+    ("", "Endpoints", "subsets"): _listed(_subset),
+    ("", "PersistentVolumeClaim", "spec"): pod_defaults.claim_spec,
+    ("", "PersistentVolumeClaim", "status"): _claim_status,
+    ("", "PersistentVolume", "spec"): _volume_spec,
+    ("", "PersistentVolume", "status"): lambda status: unset(status, {"phase": "Pending"}),
+    ("", "Namespace", "spec"): lambda spec: unset(spec, _FINALIZERS),
+    ("", "Namespace", "status"): lambda status: unset(status, {"phase": "Active"}),
+    ("", "Node", "status"): _node_status,
+    ("", "Secret", "type"): _opaque,
+    ("apps", "Deployment", "spec"): _deployment,
+    ("apps", "ReplicaSet", "spec"): _replica_set,
+    ("apps", "DaemonSet", "spec"): _daemon_set,
+    ("apps", "StatefulSet", "spec"): _stateful_set,
+    ("batch", "Job", "spec"): _job,
+    ("batch", "CronJob", "spec"): _cron_job,
+    ("autoscaling", "HorizontalPodAutoscaler", "spec"): _autoscaler,
+    ("networking.k8s.io", "NetworkPolicy", "spec"): _network_policy,
+    ("discovery.k8s.io", "EndpointSlice", "ports"): _listed(_endpoint_port),
+    ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): _or("PreemptLowerPriority"),
+    ("storage.k8s.io", "StorageClass", "reclaimPolicy"): _or("Delete"),
+    ("storage.k8s.io", "StorageClass", "volumeBindingMode"): _or("Immediate"),
+    (_RBAC, "RoleBinding", "roleRef"): _role_ref,
+    (_RBAC, "RoleBinding", "subjects"): _listed(_subject),
+    (_RBAC, "ClusterRoleBinding", "roleRef"): _role_ref,
+    (_RBAC, "ClusterRoleBinding", "subjects"): _listed(_subject),
+}
+
+_MISSING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
+    ("", "Namespace"): {"spec": _FINALIZERS, "status": _ACTIVE},
+    ("", "Secret"): {"type": "Opaque"},
+    ("scheduling.k8s.io", "PriorityClass"): {"preemptionPolicy": "PreemptLowerPriority"},
+    ("storage.k8s.io", "StorageClass"): {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+}
+
+# Kubernetes' structs write some counts even when they are zero, so a new object shows them.
+_STATUS: Final[Mapping[tuple[str, str], Frozen]] = {
+    ("", "Namespace"): _ACTIVE,
+    ("", "PersistentVolumeClaim"): _PENDING,
+    ("", "PersistentVolume"): _PENDING,
+    ("", "Service"): Frozen({"loadBalancer": EMPTY}),
+    ("", "ReplicationController"): Frozen({"replicas": 0}),
+    ("apps", "ReplicaSet"): Frozen({"replicas": 0}),
+    ("apps", "StatefulSet"): Frozen({"availableReplicas": 0, "replicas": 0}),
+    ("apps", "DaemonSet"): Frozen(
+        {"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}
+    ),
+}
