@@ -1,9 +1,9 @@
 """Defaults: what is stored where the writer of an object left it out.
 
-Built-in kinds get what kube-apiserver of release 1.36 gives them; custom kinds the defaults of their schema. An
-object is filled part by part (its top-level fields), so that a spec shared by a thousand pods is filled once.
-What needs more than one part, another object or the network is somebody else's: cluster IPs, stored classes, the
-labels a Job takes from its template, service account admission.
+Built-in kinds get what kube-apiserver of release 1.36 gives them; custom kinds the defaults of their schema.
+An object is filled part by part (its top-level fields), so that a spec shared by a thousand pods is filled
+once. What needs more than one part, another object or the network is somebody else's: cluster IPs, stored
+classes, the labels a Job takes from its template, service account admission.
 
 Source of the facts: kubernetes `pkg/apis/*/v1/defaults.go`, `zz_generated.defaults.go`, `conversion.go`, the
 `PrepareForCreate` of `pkg/registry/*`; apiextensions `pkg/apiserver/schema/defaulting` for custom kinds.
@@ -34,8 +34,8 @@ KINDS_CACHED: Final = 1024
 def fill(kind: Kind, part: str, value: Any) -> Any:
     """`value`, the frozen content of top-level field `part`, with its defaults.
 
-    The very same object when nothing is to be added; else a copy of the changed paths. The value must have been
-    taken in (`intake`); null is returned as it is.
+    The very same object when nothing is to be added; else a copy of the changed paths. The value must have
+    been taken in (`intake`); null is returned as it is.
     """
     if kind.custom:
         schema = kind.schema.fields.get(part)

@@ -1,7 +1,7 @@
 """Filling: edits of frozen values that copy only the path they change.
 
-Every function gives the very object it was given when there is nothing to add, so that a value that is complete
-stays shared, with its cached section.
+Every function gives the very object it was given when there is nothing to add, so that a value that is
+complete stays shared, with its cached section.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from steersman.kernel.value import Frozen, FrozenList
 
 
 def lacking(value: Frozen, defaults: Mapping[str, Any]) -> Frozen:
-    """Adds the defaults of fields that are not there: for Go's pointers and structs, where zero is a choice."""
+    """Adds the defaults of fields that are not there: for Go's pointers, where zero is a choice."""
     added = {name: default for name, default in defaults.items() if name not in value}
     return Frozen({**value, **added}) if added else value
 

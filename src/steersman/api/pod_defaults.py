@@ -1,12 +1,11 @@
 """What kube-apiserver adds to a pod's spec, and to the template of one, where the writer left it out.
 
-Some defaults are for pods only, not for templates: requests from limits, enableServiceLinks, host ports of the
-host's network. Priority is given by an admission plugin that is always on, so it is here too, as far as it needs
-no PriorityClass to be read. The tolerations for not-ready and unreachable nodes (300 s) come from another
-admission plugin, DefaultTolerationSeconds, and are NOT added: what a controller wrote is what is stored, and the
-tolerations may not hide a missing one from a check.
+Some defaults are for pods only, not for templates: requests from limits, enableServiceLinks, host ports of
+the host's network. Priority is given by an admission plugin that is always on, so it is here too, as far as
+it needs no PriorityClass to be read. The tolerations for not-ready and unreachable nodes (300 s) come from
+another admission plugin, DefaultTolerationSeconds, which can be switched off; they are NOT added.
 
-Source of the facts: kubernetes `pkg/apis/core/v1/defaults.go`, `zz_generated.defaults.go` and `conversion.go`,
+Source of the facts: kubernetes `pkg/apis/core/v1/defaults.go`, `zz_generated.defaults.go`, `conversion.go`,
 `plugin/pkg/admission/priority`, `pkg/apis/core/v1/helper/qos`, release 1.36.
 """
 
@@ -253,7 +252,7 @@ def _pod_resources(spec: Frozen) -> Frozen:
 
 
 def _aggregate(spec: Frozen, which: str) -> dict[str, str]:
-    """What a pod's containers need together: the running ones summed, or an init container where it needs more.
+    """What a pod's containers need together: the running ones summed, or an init container that needs more.
 
     An init container that restarts always (a sidecar) counts as running from its turn on.
     """
