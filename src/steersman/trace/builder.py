@@ -56,6 +56,7 @@ class TraceBuilder:
         self._owners: dict[_Slot, tuple[_Slot, ...]] = {}
         self._lives: dict[_Slot, dict[int, list[PodLife]]] = {}
         self._pods: dict[tuple[str, str], tuple[list[PodLife], int]] = {}  # (ns/name, uid) to its life
+        self._uids: dict[str, str] = {}  # ns/name of a pod to the uid seen last
 
     def apply(self, obj: Mapping[str, Any], ts: float) -> None:
         """Note a version of `obj`, seen at `ts` (seconds since 1970). The builder keeps no part of it.
@@ -67,7 +68,7 @@ class TraceBuilder:
         second = self._second(ts)
         gvk = GVK.of(clean)
         here = (str(gvk), slot(clean))
-        uid = str((obj.get("metadata") or {}).get("uid") or "")
+        uid = _uid(obj)
         references = clean["metadata"].get("ownerReferences") or ()
         namespace = clean["metadata"].get("namespace")
         self._owners[here] = tuple(_owner_slot(reference, namespace) for reference in references)
@@ -85,27 +86,44 @@ class TraceBuilder:
         clean = self._sanitized(obj)
         second = self._second(ts)
         here = (str(GVK.of(clean)), slot(clean))
+        if here[0] == str(POD):
+            self._end_pod(clean, here, _uid(obj) or self._uids.get(here[1], ""), second)
         if self._alive.pop(here, None) is not None:
             self._changes.append(_Change(second, here))
-        uid = str((obj.get("metadata") or {}).get("uid") or "")
-        if here[0] == str(POD):
-            if clean.get("status"):
-                self._observe(clean, here, uid)  # the last version may tell the true end
-            lives, i = self._pods.get((here[1], uid), ([], 0))
-            if lives and lives[i].running:
-                lives[i] = PodLife(lives[i].start, second)
 
-    def export(self, start: int, end: int, filters: ExportFilters | None = None) -> Trace:
+    def export(self, start: int | None = None, end: int | None = None, filters: ExportFilters | None = None) -> Trace:
         """The recording of [start, end), whole seconds since 1970; its first event is the state at `start`.
 
+        By default from the first change to past the last; TraceError if that leaves no time at all.
         Left out: what `filters` exclude, objects that an exported object owns (replay makes them
         again), pods without an owner that finished before `start`. A later export is not affected.
         """
+        if start is None and not self._changes:
+            remedy = "Check which kinds are tracked, and that objects of them were there"
+            raise TraceError("the recording", "", "nothing of a tracked kind was recorded", remedy)
+        start = self._changes[0].ts if start is None else start
+        end = self._now + 1 if end is None else end
         if not 0 <= start < end <= MAX_TS + 1:
-            raise TraceError("the export", "", f"[{start}, {end}) is empty or out of range", "Give start < end")
-        filters = filters or ExportFilters()
+            raise TraceError("the recording", "", f"there is no time in [{start}, {end})", "Give start < end")
+        window, at_start, exported = self._select(start, end, filters or ExportFilters())
+        first = TraceEvent(start, tuple(at_start.values()))
+        index: dict[str, dict[str, int]] = {}
+        for (kind, name), value in sorted(exported.items()):
+            index.setdefault(kind, {})[name] = value
+        lifecycles = {owner: self._clipped(owner, start, end) for owner in sorted(exported)}
+        return Trace(
+            config=dict(self._config),
+            events=(first, *_events(window)),
+            index=index,
+            lifecycles={owner: by_hash for owner, by_hash in lifecycles.items() if by_hash},
+        )
+
+    def _select(
+        self, start: int, end: int, filters: ExportFilters
+    ) -> tuple[list[_Change], dict[_Slot, dict[str, Any]], dict[_Slot, int]]:
+        """The changes to export, the objects alive at `start`, and the hash of every exported object."""
         at_start: dict[_Slot, dict[str, Any]] = {}
-        exported: dict[_Slot, int] = {}  # everything that is in the trace, or was before `start`
+        exported: dict[_Slot, int] = {}
         alive: set[_Slot] = set()
         window: list[_Change] = []
         for change in self._changes:
@@ -127,17 +145,7 @@ class TraceBuilder:
             else:
                 at_start.pop(change.slot)
                 exported.pop(change.slot)
-        first = TraceEvent(start, tuple(at_start.values()))
-        index: dict[str, dict[str, int]] = {}
-        for (kind, name), value in sorted(exported.items()):
-            index.setdefault(kind, {})[name] = value
-        lifecycles = {owner: self._clipped(owner, start, end) for owner in sorted(exported)}
-        return Trace(
-            config=dict(self._config),
-            events=(first, *_events(window)),
-            index=index,
-            lifecycles={owner: by_hash for owner, by_hash in lifecycles.items() if by_hash},
-        )
+        return window, at_start, exported
 
     def _sanitized(self, obj: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -156,6 +164,7 @@ class TraceBuilder:
 
     def _observe(self, pod: dict[str, Any], here: _Slot, uid: str) -> None:
         """Store how far the pod has got, under the first owner whose pods' lives are wanted."""
+        self._uids[here[1]] = uid
         life = PodLife.of(pod)
         known = self._pods.get((here[1], uid))
         if known is not None:
@@ -165,13 +174,20 @@ class TraceBuilder:
             return
         if life.empty:
             return
-        for owner in self._ancestors(here) if self._owners[here] else (here,):
+        for owner in self._ancestors(here) if self._owners.get(here) else (here,):
             tracked = self._config.get(owner[0])
             if tracked is not None and tracked.lifecycle and owner in self._alive:
                 lives = self._lives.setdefault(owner, {}).setdefault(pod_hash(pod.get("spec") or {}), [])
                 self._pods[(here[1], uid)] = (lives, len(lives))
                 lives.append(life)
                 return
+
+    def _end_pod(self, pod: dict[str, Any], here: _Slot, uid: str, second: int) -> None:
+        if pod.get("status"):
+            self._observe(pod, here, uid)  # the last version may tell the true end
+        lives, i = self._pods.get((here[1], uid), ([], 0))
+        if lives and lives[i].running:
+            lives[i] = PodLife(lives[i].start, second)
 
     def _ancestors(self, here: _Slot) -> Iterator[_Slot]:
         """Owners of the object in `here`, theirs, and so on: nearest first, each once."""
@@ -208,6 +224,10 @@ class TraceBuilder:
             if kept:
                 clipped[pod] = kept
         return clipped
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("uid") or "")
 
 
 def _owner_slot(reference: Mapping[str, Any], namespace: str | None) -> _Slot:

@@ -32,6 +32,14 @@ from steersman.trace.tracked import Tracked
 _DAMAGED = "The file is damaged: copy it again, or export it again with `skctl export`"
 _FOREIGN = "This is not what SimKube 2.x or Steersman writes: check the program that made the file"
 
+# JSON has no binary data. Keys are checked by _unique, whose message is the better one.
+_OPTIONS: dict[str, Any] = {
+    "max_str_len": MAX_STRING_BYTES,
+    "max_bin_len": 0,
+    "max_ext_len": 0,
+    "strict_map_key": False,
+}
+
 _Keys = dict[str, Callable[[str], Any]]
 
 
@@ -50,12 +58,12 @@ def _check_start(raw: bytes, where: str) -> None:
         raise TraceError(
             where,
             "",
-            "the trace is of version 1 (an array), which says too little to replay",
-            "Export it again with SimKube 2.x, or convert it with SimKube's own tools",
+            "the trace is of version 1 (a positional array), which is no longer read",
+            "Record it again with SimKube 2.x, or with `steersman record`",
         )
     if raw[:2] == b"\x1f\x8b":
         raise TraceError(where, "", "the file is compressed with gzip", "Unpack it first: gunzip FILE")
-    if raw.lstrip()[:1] in (b"{", b"["):
+    if raw[:64].lstrip()[:1] in (b"{", b"["):
         remedy = "Give the .sktrace file itself, not its JSON form"
         raise TraceError(where, "", "the file is JSON, not msgpack", remedy)
     if not (0x80 <= first <= 0x8F or first in (0xDE, 0xDF)):
@@ -66,13 +74,7 @@ class _Decoder:
     def __init__(self, raw: bytes, where: str) -> None:
         self.raw, self.where = raw, where
         self.values = self.objects = self.lives = self.hashes = 0
-        self.unpacker = msgpack.Unpacker(
-            max_buffer_size=len(raw),
-            max_str_len=MAX_STRING_BYTES,
-            max_bin_len=0,
-            max_ext_len=0,
-            object_pairs_hook=_unique,
-        )
+        self.unpacker = msgpack.Unpacker(max_buffer_size=len(raw), object_pairs_hook=_unique, **_OPTIONS)
         self.unpacker.feed(raw)
 
     def trace(self) -> Trace:
@@ -251,10 +253,7 @@ class _Decoder:
         if end - start > MAX_OBJECT_BYTES:
             self.fail(place, f"takes {end - start} bytes, more than {MAX_OBJECT_BYTES}", _split())
         try:
-            return msgpack.unpackb(
-                self.raw[start:end], object_pairs_hook=_unique, max_str_len=MAX_STRING_BYTES, max_bin_len=0,
-                max_ext_len=0,
-            )  # fmt: skip
+            return msgpack.unpackb(self.raw[start:end], object_pairs_hook=_unique, **_OPTIONS)
         except (FormatError, StackError, ValueError) as error:
             self.unreadable(place, error)
 
@@ -307,7 +306,12 @@ class _Decoder:
             self.fail(place, "a string is not UTF-8", _DAMAGED)
         if isinstance(error, FormatError):
             self.fail(place, f"no msgpack at byte {self.unpacker.tell()}", _DAMAGED)
-        self.fail(place, str(error)[:200], _FOREIGN)
+        text = str(error)
+        if "max_bin_len" in text or "max_ext_len" in text:
+            text = "binary data, which no object in JSON has"
+        elif "max_str_len" in text:
+            text = f"a string is longer than {MAX_STRING_BYTES} bytes"
+        self.fail(place, text[:200], _FOREIGN)
 
     def fail(self, place: str, problem: str, remedy: str) -> NoReturn:
         raise TraceError(self.where, place, problem, remedy)

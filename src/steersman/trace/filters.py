@@ -28,6 +28,7 @@ class ExportFilters:
                     )
 
     def excludes(self, obj: Mapping[str, Any]) -> bool:
+        """True if an export leaves `obj` out."""
         metadata = obj["metadata"]
         if metadata.get("namespace") in self.excluded_namespaces:
             return True

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from steersman.trace.gvk import GVK
 from steersman.trace.limits import MAX_DEPTH, MAX_KIND_LENGTH, MAX_NAME_LENGTH, MAX_STRING_BYTES
+
+MAX_FIELD_LENGTH = 500  # of a field's path in an error: enough to find it, short enough to read
 
 
 class ObjectError(ValueError):
@@ -89,51 +92,42 @@ def _typed(holder: dict[str, Any], key: str, wanted: type, at: str) -> Any:
     return value
 
 
-def _check_json(root: Any) -> int:
-    """Number of values below `root`; ObjectError for anything JSON does not have, or too deep."""
-    count = 0
-    level: list[tuple[Any, Any]] = [(root, None)]  # value, and (parent's path, step) to it
-    for _ in range(MAX_DEPTH + 1):
-        below: list[tuple[Any, Any]] = []
-        for value, path in level:
-            kind = type(value)
-            if kind is dict:
-                for key, item in value.items():
-                    if type(key) is not str:
-                        raise ObjectError(_dotted(path), f"a key must be a string, found {kind_of(key)}")
-                    below.append((item, (path, f".{key}")))
-            elif kind is list:
-                below.extend((item, (path, f"[{i}]")) for i, item in enumerate(value))
-            elif kind is str:
-                _check_string(value, path)
-            elif kind is int:
-                if not -(2**63) <= value < 2**64:
-                    raise ObjectError(_dotted(path), "the number does not fit into 64 bits")
-            elif kind is float:
-                if not math.isfinite(value):
-                    raise ObjectError(_dotted(path), f"{value} is not a JSON number")
-            elif kind is not bool and value is not None:
-                raise ObjectError(_dotted(path), f"JSON has no such value: {kind_of(value)}")
-        count += len(level)
-        if not below:
-            return count
-        level = below
-    raise ObjectError(_dotted(level[0][1])[:200], f"nested deeper than {MAX_DEPTH} levels")
-
-
-def _check_string(text: str, path: Any) -> None:
-    if len(text) > MAX_STRING_BYTES:
-        raise ObjectError(_dotted(path), f"the string is longer than {MAX_STRING_BYTES} bytes")
-    if not text.isascii():
+def _check_json(value: Any, depth: int = 0) -> int:
+    """Number of values in `value`; ObjectError for anything JSON does not have, or too deep."""
+    kind = type(value)
+    if kind is dict:
+        steps: Iterable[tuple[Any, Any]] = value.items()
+    elif kind is list:
+        steps = enumerate(value)
+    else:
+        _check_leaf(value, kind)
+        return 1
+    if depth == MAX_DEPTH:
+        raise ObjectError("", f"nested deeper than {MAX_DEPTH} levels")
+    count = 1
+    for step, item in steps:
+        if kind is dict and type(step) is not str:
+            raise ObjectError("", f"a key must be a string, found {kind_of(step)}")
         try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ObjectError(_dotted(path), "the string holds half a character (a lone surrogate)") from None
+            count += _check_json(item, depth + 1)
+        except ObjectError as error:
+            here = step[:MAX_NAME_LENGTH] if kind is dict else f"[{step}]"
+            mark = "." if error.field and not error.field.startswith("[") else ""
+            raise ObjectError(f"{here}{mark}{error.field}"[:MAX_FIELD_LENGTH], error.problem) from None
+    return count
 
 
-def _dotted(path: Any) -> str:
-    steps: list[str] = []
-    while path is not None:
-        path, step = path
-        steps.append(step)
-    return "".join(reversed(steps)).removeprefix(".")
+def _check_leaf(value: Any, kind: type) -> None:
+    if kind is str:
+        if len(value) > MAX_STRING_BYTES:
+            raise ObjectError("", f"the string is longer than {MAX_STRING_BYTES} bytes")
+        if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+            raise ObjectError("", "the string holds half a character (a lone surrogate)")
+    elif kind is int:
+        if not -(2**63) <= value < 2**64:
+            raise ObjectError("", "the number does not fit into 64 bits")
+    elif kind is float:
+        if not math.isfinite(value):
+            raise ObjectError("", f"{value} is not a JSON number")
+    elif kind is not bool and value is not None:
+        raise ObjectError("", f"JSON has no such value: {kind_of(value)}")

@@ -17,14 +17,17 @@ class PodLife:
 
     @property
     def empty(self) -> bool:
+        """The pod never started."""
         return self.start is None
 
     @property
     def running(self) -> bool:
+        """It started and has not ended."""
         return self.start is not None and self.end is None
 
     @property
     def finished(self) -> bool:
+        """It started and ended."""
         return self.start is not None and self.end is not None
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,8 @@ def write(path: str | os.PathLike[str], trace: Trace) -> None:
     A `path` that is no regular file, such as a pipe, is written to directly.
     """
     raw = dumps(trace, os.fspath(path))
-    target = Path(os.path.realpath(path))  # a link stays a link
     try:
+        target = Path(os.path.realpath(path))  # a link stays a link
         if target.exists() and not target.is_file():
             target.write_bytes(raw)
         else:
@@ -89,12 +90,14 @@ def _event(event: TraceEvent) -> dict[str, Any]:
 
 
 def _replace(target: Path, raw: bytes) -> None:
-    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.tmp")
-    # O_EXCL: never write through somebody's link. The mode is the old file's, or what umask leaves.
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    # O_EXCL: never write through somebody's link.
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(descriptor, "wb") as file:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
