@@ -155,7 +155,8 @@ class NodeTable:
         self.allocatable[:, row] = 0
         for resource, amount in amounts:
             if resource != PODS:
-                self.allocatable[self._resource(resource), row] = amount
+                line = self._resource(resource)  # first: it may give the table more lines
+                self.allocatable[line, row] = amount
         self.pods_allowed[row] = dict(amounts).get(PODS, 0)
         self.unschedulable[row] = unschedulable
         self.taint_class[row] = self.taints(taints)
@@ -308,7 +309,8 @@ class NodeTable:
 
     def _count(self, row: int, load: Load, sign: int) -> None:
         for resource, amount in load.resources.amounts:
-            self.requested[self._resource(resource), row] += sign * amount
+            line = self._resource(resource)
+            self.requested[line, row] += sign * amount
         cpu, memory = load.resources.counted
         self.nonzero[0, row] += sign * cpu
         self.nonzero[1, row] += sign * memory

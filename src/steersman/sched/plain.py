@@ -18,7 +18,7 @@ from steersman.sched.resources import Resources, allocatable, host_ports, ports_
 Json = Mapping[str, Any]
 
 
-class _Node(NamedTuple):
+class PlainNode(NamedTuple):
     """A node and what the pods on it take."""
 
     name: str
@@ -45,7 +45,7 @@ def plain_schedule(
     Pods without a node, and pods that ended, take no room. Raises ValueError for an unreadable quantity.
     """
     key = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"])
-    read = _read_nodes(nodes, pods)
+    read = read_nodes(nodes, pods)
     constraints = unsupported(pod)
     if not ignore_unsupported and (why := refusal(constraints)):
         return Decision(key, None, f"0/{len(read)} nodes are available: {why}.")
@@ -56,7 +56,7 @@ def plain_schedule(
     return Decision(key, best[chosen], note(constraints))
 
 
-def plain_best(pod: Json, nodes: list[_Node]) -> tuple[list[str], str]:
+def plain_best(pod: Json, nodes: list[PlainNode]) -> tuple[list[str], str]:
     """The nodes of the greatest score by name, and the message if there is none."""
     if not nodes:
         return [], "no nodes available to schedule pods"
@@ -64,7 +64,7 @@ def plain_best(pod: Json, nodes: list[_Node]) -> tuple[list[str], str]:
     if affinity.pinned == frozenset():
         return [], f"0/{len(nodes)} nodes are available: pod affinity terms conflict."
     reasons: Counter[str] = Counter()
-    feasible: list[_Node] = []
+    feasible: list[PlainNode] = []
     for node in nodes:
         if affinity.pinned is not None and node.name not in affinity.pinned:
             rejected = ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]
@@ -80,7 +80,8 @@ def plain_best(pod: Json, nodes: list[_Node]) -> tuple[list[str], str]:
     return [node.name for node in feasible if scores[node.name] == max(scores.values())], ""
 
 
-def _read_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> list[_Node]:
+def read_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> list[PlainNode]:
+    """The nodes by name, each with what the pods on it take."""
     on: dict[str, list[Json]] = {}
     for pod in pods:
         if (name := (pod.get("spec") or {}).get("nodeName")) and not _ended(pod):
@@ -93,13 +94,13 @@ def _ended(pod: Json) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _read_node(node: Json, pods: list[Json]) -> _Node:
+def _read_node(node: Json, pods: list[Json]) -> PlainNode:
     spec, metadata = node.get("spec") or {}, node["metadata"]
     requests = [Resources.of_pod(pod) for pod in pods]
     used: Counter[str] = Counter()
     for request in requests:
         used.update(dict(request.amounts))
-    return _Node(
+    return PlainNode(
         name=metadata["name"],
         labels=metadata.get("labels") or {},
         taints=tuple(spec.get("taints") or ()),
@@ -112,7 +113,7 @@ def _read_node(node: Json, pods: list[Json]) -> _Node:
     )
 
 
-def _rejections(pod: Json, affinity: NodeAffinity, node: _Node) -> list[str]:
+def _rejections(pod: Json, affinity: NodeAffinity, node: PlainNode) -> list[str]:
     """Why the first filter that rejects this node does so; empty if all pass."""
     spec = pod.get("spec") or {}
     tolerations = spec.get("tolerations") or ()
@@ -134,7 +135,7 @@ def _rejections(pod: Json, affinity: NodeAffinity, node: _Node) -> list[str]:
     return short
 
 
-def _scores(pod: Json, affinity: NodeAffinity, nodes: list[_Node]) -> dict[str, int]:
+def _scores(pod: Json, affinity: NodeAffinity, nodes: list[PlainNode]) -> dict[str, int]:
     """Total score by node name, over the feasible nodes."""
     request = Resources.of_pod(pod)
     tolerations = (pod.get("spec") or {}).get("tolerations") or ()
@@ -154,7 +155,7 @@ def _scores(pod: Json, affinity: NodeAffinity, nodes: list[_Node]) -> dict[str, 
     return totals
 
 
-def _least_allocated(request: Resources, node: _Node) -> int:
+def _least_allocated(request: Resources, node: PlainNode) -> int:
     shares = []
     for resource, used, asked in zip(("cpu", "memory"), node.used_for_scoring, request.scored, strict=True):
         offered = node.offers.get(resource, 0)
@@ -163,14 +164,14 @@ def _least_allocated(request: Resources, node: _Node) -> int:
     return sum(shares) // len(shares) if shares else 0
 
 
-def _balanced(request: Resources, node: _Node) -> int:
+def _balanced(request: Resources, node: PlainNode) -> int:
     asked = (request.amount("cpu"), request.amount("memory"))
     if asked == (0, 0):
         return 0
     return 50 + (50 + _balance(node, asked) - _balance(node, (0, 0))) // 2
 
 
-def _balance(node: _Node, asked: tuple[int, int]) -> int:
+def _balance(node: PlainNode, asked: tuple[int, int]) -> int:
     shares = [
         min(1.0, (node.used.get(resource, 0) + amount) / node.offers[resource])
         for resource, amount in zip(("cpu", "memory"), asked, strict=True)
