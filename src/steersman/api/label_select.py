@@ -330,9 +330,14 @@ class _Parser:
             raise self.wrong(token, "'('", in_requirement=True, comma="")
         found: list[str] = []
         while True:
-            found.append("" if self.peek() in (",", ")") else self.take())
-            if found[-1] in _SPECIAL and found[-1]:
-                raise self.wrong(found[-1], "',', ')' or identifier", in_requirement=True)
+            if self.peek() in (",", ")"):
+                found.append("")
+            else:
+                value = self.take()
+                if value in _SPECIAL:
+                    expected = "',', or identifier" if found else "',', ')' or identifier"
+                    raise self.wrong(value, expected, in_requirement=True)
+                found.append(value)
             token = self.take()
             if token == ")":
                 return found

@@ -11,6 +11,7 @@ failed `test`), 413 for too many operations. Source of the facts: apiserver `end
 - `replace` of an absent member of an object adds it; `copy` of an absent member adds null;
 - `test` for null (or without a value) holds for an absent member;
 - negative indices count from the end, and indices may have leading zeros or a plus sign;
+- `move` takes first and inserts then, so a path below `from` may name what has moved up in a list;
 - the whole document may be tested, and replaced by an object or list, but not added, removed, moved or copied.
 
 Two differences are deliberate. Numbers are compared by value in `test`, as RFC 6902 says, so 1 equals 1.0. A list in
