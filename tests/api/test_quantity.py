@@ -67,7 +67,8 @@ def test_wrong_texts_are_named(text):
 
 @pytest.mark.parametrize("odd", [None, True, False, [], {}, b"1", object(), 10**200, float("inf"), float("nan")])
 def test_other_types_are_refused_even_after_equal_numbers_were_cached(odd):
-    milli(1), value(1), canonical(1)
+    for number in (1, 1.0):
+        milli(number), value(number), canonical(number)
     for use in (milli, value, canonical):
         with pytest.raises(QuantityError):
             use(odd)
