@@ -31,7 +31,7 @@ def read_file(path: Path, private: bool = False) -> bytes:
         raise
     except OSError as error:
         raise FileError(_explain("read", path, error)) from None
-    with open(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise FileError(f"{path} is not a regular file; remove it or name another path")
@@ -40,7 +40,12 @@ def read_file(path: Path, private: bool = False) -> bytes:
         if private and status.st_mode & 0o077:
             mode = stat.S_IMODE(status.st_mode)
             raise FileError(f"{path} can be read by others (mode {mode:04o}); run: chmod 600 {path}")
-        data = file.read(MAX_FILE_BYTES + 1)
+        with open(handle, "rb", closefd=False) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise FileError(_explain("read", path, error)) from None
+    finally:
+        os.close(handle)
     if len(data) > MAX_FILE_BYTES:
         raise FileError(f"{path} is over {MAX_FILE_BYTES} bytes; it is not a file of this kind")
     return data
@@ -71,6 +76,16 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
         _sync_directory(path.parent)
     except OSError as error:
         raise FileError(_explain("write", path, error)) from None
+
+
+def make_parents(path: Path) -> None:
+    """Make the directories above `path` that are missing, mode 0700. Raises FileError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FileError(f"{path.parent} is not a directory; remove it or name another path") from None
+    except OSError as error:
+        raise FileError(_explain("make the directory of", path, error)) from None
 
 
 def private_directory(path: Path) -> None:

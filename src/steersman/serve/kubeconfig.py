@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from steersman.serve.files import FileError, locked, read_file, write_file
+from steersman.serve.files import FileError, locked, make_parents, read_file, write_file
 from steersman.serve.tokens import Identity, Tokens, load_tokens, save_tokens
 
 __all__ = [
@@ -59,7 +59,7 @@ def write_kubeconfig(
     `ca_pem` clients use the CAs of their system. Raises FileError: a symlink, a file that is no kubeconfig,
     or an entry `name` that another program made; the file is then untouched.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_parents(path)
     with locked(path.parent):
         root = _read(path)
         _refuse_foreign(path, root, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from steersman.serve.files import FileError, locked, read_file, write_file
+from steersman.serve.files import FileError, locked, make_parents, read_file, write_file
 
 # 256 bits: a plain hash of such a token cannot be searched, so no slow hash is needed on every request.
 TOKEN_BYTES = 32
@@ -114,6 +114,7 @@ def save_tokens(path: Path, tokens: Tokens) -> None:
         for digest, identity in tokens.entries()
     ]
     document = orjson.dumps({"version": VERSION, "tokens": entries}, option=orjson.OPT_INDENT_2)
+    make_parents(path)
     with locked(path.parent):
         write_file(path, document + b"\n", 0o600)
 
