@@ -39,6 +39,7 @@ MAX_DEPTH: Final = 128
 MAX_PARTS: Final = 3 * 1024 * 1024 // 2
 
 _NO_OBJECT = (str, int, float, list, tuple, type(None))  # asking the abstract class costs far more than this
+_TEXT_OR_NONE = (str, type(None))
 _INT64 = 1 << 63
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPE = re.compile(r"~[01]")
@@ -79,6 +80,46 @@ def check_json(value: object, what: str = "the patch") -> int:
     Refused: other types, keys that are no text, integers beyond 64 bits, NaN and infinities, text that is no
     Unicode, more than MAX_DEPTH levels or MAX_PARTS values; the message has the path of the part at fault.
     """
+    room = [MAX_PARTS]
+    try:
+        return _plain_depth(value, MAX_DEPTH, room)
+    except _NotPlain:  # perhaps wrong, perhaps only uncommon: look closely
+        return _checked_depth(value, what)
+
+
+class _NotPlain(Exception):
+    """The quick look met something that needs the close one."""
+
+
+def _plain_depth(value: object, levels: int, room: list[int]) -> int:
+    """The depth of a value made of dicts, lists, ASCII text and small numbers: a quarter of the close look's time."""
+    if isinstance(value, dict):
+        parts: Any = value.values()
+        for key in value:
+            if type(key) is not str or not key.isascii():
+                raise _NotPlain
+    elif isinstance(value, list):
+        parts = value
+    elif type(value) is int:
+        if -_INT64 <= value < _INT64:
+            return 0
+        raise _NotPlain
+    elif value is None or isinstance(value, bool) or (type(value) is str and value.isascii()):
+        return 0
+    else:
+        raise _NotPlain
+    room[0] -= len(value)
+    if not levels or room[0] < 0:
+        raise _NotPlain
+    deepest = 0
+    for part in parts:
+        if type(part) is str and part.isascii():
+            continue
+        deepest = max(deepest, _plain_depth(part, levels - 1, room))
+    return deepest + 1
+
+
+def _checked_depth(value: object, what: str) -> int:
     depth = parts = 0
     pending: list[tuple[object, tuple[Any, ...], int]] = [(value, (), 0)]
     while pending:
@@ -221,7 +262,7 @@ def json_patch(document: Any, operations: object) -> Any:
     return run.document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, for that would double the cost of making one
 class _Operation:
     number: int
     op: str
@@ -244,12 +285,13 @@ def _parse(operation: object, number: int) -> _Operation:
     """The operation with the types of its members checked; whether it makes sense shows when it is applied."""
     if not is_object(operation):
         raise bad_request(f"error decoding patch: operation [{number}] must be an object with op and path")
+    get = operation.get
     for name in ("op", "path", "from"):
-        if not isinstance(operation.get(name), str | None):
+        if not isinstance(get(name), _TEXT_OR_NONE):
             raise bad_request(f"error decoding patch: operation [{number}]: {name} must be text")
-    value = operation.get("value")
+    value = get("value")
     depth = check_json(value, f"error decoding patch: operation [{number}]: value")
-    return _Operation(number, operation.get("op") or "", operation.get("path"), operation.get("from"), value, depth)
+    return _Operation(number, get("op") or "", get("path"), get("from"), value, depth)
 
 
 _ABSENT: Final = object()
