@@ -39,6 +39,9 @@ class Corrupt(JournalError):
     """The stored bytes are not what was written, or the file is not a journal at all."""
 
 
+# How a file-size limit or a quota comes back: as an I/O error, not as "full". No commit mark was written.
+# A failed fsync is not among them: what it was to secure may yet turn up after a restart.
+REFUSED = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE)
 RESTORE = (
     "stop every process that uses it, keep a copy of the file with its -wal and -shm neighbours, "
     "and restore it from a backup"
@@ -46,7 +49,7 @@ RESTORE = (
 
 
 def translate(error: sqlite3.Error, path: str, doing: str) -> JournalError:
-    """The `JournalError` for an SQLite error met at `path` while `doing` ("appending", …).
+    """Gives the `JournalError` for an SQLite error met at `path` while `doing` ("appending", …).
 
     Codes: https://www.sqlite.org/rescode.html; the low byte is the primary code.
     """
@@ -55,13 +58,10 @@ def translate(error: sqlite3.Error, path: str, doing: str) -> JournalError:
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_FULL:
         return JournalFull(where, "free space on its file system or raise its max_bytes, then try again")
+    if code in REFUSED:
+        return JournalFull(where, "check the free space, the quota and the file-size limit, then try again")
     if primary == sqlite3.SQLITE_IOERR:
-        # A file-size limit (EFBIG) and a quota come back as an I/O error, not as "full".
-        return JournalFull(
-            where,
-            "check the free space, the quota, the file-size limit and the health of the disk, "
-            "read the head again and then retry",
-        )
+        return JournalError(where, "check the health of the disk, then read the head: it tells what was written")
     if primary == sqlite3.SQLITE_CORRUPT:
         return Corrupt(where, RESTORE)
     if primary == sqlite3.SQLITE_NOTADB:

@@ -130,6 +130,7 @@ def _touch(slots: dict[bytes, Slot], row: Row, record: Commit, index: int, where
 
 
 def bad_transition(where: str, key: bytes, verb: Verb) -> BadRecord:
+    """The error for a `verb` that the state of `key` does not allow."""
     name = key.decode().replace("\0", "/")
     why = "exists already" if verb == "create" else "does not exist"
     return BadRecord(f"journal {where}: {verb} of {name}, which {why}", "write only what the head allows")

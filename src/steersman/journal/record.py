@@ -19,6 +19,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgpack
 import xxhash
 
+from steersman.kernel.object import Key
+
 from .errors import RESTORE, BadRecord, Corrupt
 
 __all__ = [
@@ -40,8 +42,6 @@ __all__ = [
     "encode_key",
 ]
 
-# (group, kind, namespace, name); any 4-tuple of strings, a named one included.
-Key: TypeAlias = tuple[str, str, str, str]
 # The store's two running digest sums after a commit: (full-history kinds, head-only kinds).
 Sums: TypeAlias = tuple[bytes, bytes]
 Verb: TypeAlias = Literal["create", "update", "delete"]
@@ -180,15 +180,16 @@ def encode_key(key: Key) -> bytes:
     try:
         joined = "\0".join(key).encode()
     except (TypeError, UnicodeEncodeError) as error:
-        raise BadRecord(f"key {key!r} is not four strings ({error})", "pass (group, kind, ns, name)") from None
+        raise BadRecord(f"key {key!r} is not four strings ({error})", "pass a Key") from None
     if len(key) != 4 or joined.count(b"\0") != 3:
-        raise BadRecord(f"key {key!r} is not four strings without NUL", "pass (group, kind, ns, name)")
+        raise BadRecord(f"key {key!r} is not four strings without NUL", "pass a Key")
     return joined
 
 
 def decode_key(key: bytes) -> Key:
+    """The inverse of `encode_key`; `ValueError` for bytes that it cannot have made."""
     group, kind, namespace, name = key.decode().split("\0")
-    return group, kind, namespace, name
+    return Key(group, kind, namespace, name)
 
 
 def encode(position: int, epoch: int, revision: int, ordinal: int, record: Record) -> Row:
