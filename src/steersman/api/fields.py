@@ -19,9 +19,12 @@ import orjson
 
 from steersman.api.schema import Schema
 from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, node
+from steersman.kernel.value import Frozen, FrozenList
 
 Change = tuple[FieldSet, FieldSet]
 SAME: Final[Change] = (NOTHING, NOTHING)
+CACHED_ELEMENTS: Final = 1 << 14
+"""Path elements remembered per table: all field names of Kubernetes and then some; users' keys cannot fill memory."""
 _NO_FIELDS: Final[dict[str, Schema]] = {}
 
 
@@ -30,21 +33,30 @@ def _granular(schema: Schema | None, value: Any) -> bool:
     return isinstance(value, dict) and not (schema is not None and schema.atomic)
 
 
-def _child(schema: Schema | None, name: str) -> Schema | None:
+def child_schema(schema: Schema | None, name: str) -> Schema | None:
+    """The schema of a field or map value; None where there is none."""
     if schema is None:
         return None
     found = schema.fields.get(name)
     return schema.values if found is None else found
 
 
-@lru_cache(maxsize=1 << 14)
-def _field(name: str) -> str:
-    return "f:" + name
+class _Field(dict[str, str]):
+    """Path elements of field names; bounded, for map keys are the users' own."""
+
+    def __missing__(self, name: str) -> str:
+        if len(self) >= CACHED_ELEMENTS:
+            self.clear()
+        made = self[name] = "f:" + name
+        return made
 
 
-@lru_cache(maxsize=1 << 14)
-def _key_element(keys: tuple[str, ...], values: tuple[Any, ...]) -> str:
-    return "k:" + orjson.dumps(dict(zip(keys, values, strict=True)), option=orjson.OPT_SORT_KEYS).decode()
+_FIELD: Final = _Field()
+_by_value: dict[str, dict[Any, str]] = {}
+
+
+def _key_element(names: list[str], values: list[Any]) -> str:
+    return "k:" + orjson.dumps(dict(zip(names, values, strict=True)), option=orjson.OPT_SORT_KEYS).decode()
 
 
 @lru_cache(maxsize=1 << 12)
@@ -58,27 +70,49 @@ def item_element(schema: Schema, item: Any) -> str | None:
         return None if isinstance(item, (dict, list)) else _set_element(item)
     if not isinstance(item, dict):
         return None
-    values = []
-    for name in schema.keys:
+    keys = schema.keys
+    if len(keys) == 1:
+        name = keys[0]
+        value = item.get(name)
+        if type(value) is str:
+            known = _by_value.get(name)
+            if known is None:
+                known = _by_value[name] = {}
+            element = known.get(value)
+            if element is None:
+                if len(known) >= CACHED_ELEMENTS:
+                    known.clear()
+                element = known[value] = _key_element([name], [value])
+            return element
+    names, values = [], []
+    for name in keys:
         value = item.get(name, schema.key_defaults.get(name))
-        if value is None or isinstance(value, (dict, list)):
+        if isinstance(value, (dict, list)):
             return None
-        values.append(value)
-    return _key_element(schema.keys, tuple(values))
+        if value is not None:  # a key may be optional (ResourceClaim's shareID); it then is not part of the identity
+            names.append(name)
+            values.append(value)
+    return _key_element(names, values) if names else None
 
 
-def items_by_element(schema: Schema | None, value: Any) -> dict[str, Any] | None:
-    """The items of an associative list by path element; None when the list is atomic or its keys are unusable
-    (missing or not unique), for then it can only be owned as a whole."""
+def elements(schema: Schema | None, value: Any) -> list[str] | None:
+    """The path elements of an associative list's items, in order; None when the list is atomic or its keys are
+    unusable (missing or not unique), for then it can only be owned as a whole."""
     if schema is None or schema.list_type not in ("map", "set") or not isinstance(value, list):
         return None
-    out: dict[str, Any] = {}
+    out: list[str] = []
     for item in value:
         element = item_element(schema, item)
         if element is None or element in out:
             return None
-        out[element] = item
+        out.append(element)
     return out
+
+
+def items_by_element(schema: Schema | None, value: Any) -> dict[str, Any] | None:
+    """The items of an associative list by path element, or None as `elements` has it."""
+    found = elements(schema, value)
+    return None if found is None else dict(zip(found, value, strict=True))
 
 
 def present(schema: Schema | None, value: Any) -> FieldSet:
@@ -86,8 +120,8 @@ def present(schema: Schema | None, value: Any) -> FieldSet:
     if isinstance(value, dict) and value and _granular(schema, value):
         out = {}
         for name, item in value.items():
-            below = present(_child(schema, name), item)
-            out[_field(name)] = below
+            below = present(child_schema(schema, name), item)
+            out[_FIELD[name]] = below
         return node(out)
     if isinstance(value, list) and schema is not None:
         items = items_by_element(schema, value)
@@ -100,7 +134,7 @@ def added(schema: Schema | None, value: Any) -> FieldSet:
     """The set of fields that appear together with `value`; the value itself is a member."""
     if isinstance(value, dict):
         if value and not (schema is not None and schema.atomic):
-            return node({_field(name): added(_child(schema, name), item) for name, item in value.items()}, True)
+            return node({_FIELD[name]: added(child_schema(schema, name), item) for name, item in value.items()}, True)
         return LEAF
     if isinstance(value, list) and schema is not None and schema.list_type in ("map", "set"):
         items = items_by_element(schema, value)
@@ -110,16 +144,30 @@ def added(schema: Schema | None, value: Any) -> FieldSet:
 
 
 def compare(schema: Schema | None, old: Any, new: Any) -> Change:
-    """(added or modified, removed) between two values, both present."""
-    if old is new or old == new:
-        return SAME
+    """(added or modified, removed) between two values, both present and not equal."""
     if isinstance(old, dict) and isinstance(new, dict) and not (schema is not None and schema.atomic):
         return _compare_maps(schema, old, new)
     if schema is not None and schema.list_type in ("map", "set"):
-        before, after = items_by_element(schema, old), items_by_element(schema, new)
+        before, after = elements(schema, old), elements(schema, new)
         if before is not None and after is not None:
-            return _compare_items(schema, before, after)
+            if before == after:
+                return _compare_pairs(schema, before, old, new)
+            return _compare_items(schema, dict(zip(before, old, strict=True)), dict(zip(after, new, strict=True)))
     return LEAF, NOTHING
+
+
+def _compare_pairs(schema: Schema, names: list[str], old: list[Any], new: list[Any]) -> Change:
+    """Two lists with the same items in the same order: the common case."""
+    changed: dict[str, FieldSet] = {}
+    removed: dict[str, FieldSet] = {}
+    for name, before, after in zip(names, old, new, strict=True):
+        if before is not after and before != after:
+            change, gone = compare(schema.items, before, after)
+            if change is not NOTHING:
+                changed[name] = change
+            if gone is not NOTHING:
+                removed[name] = gone
+    return node(changed), node(removed)
 
 
 def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any]) -> Change:
@@ -127,24 +175,30 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
     others = None if schema is None else schema.values
     changed: dict[str, FieldSet] = {}
     removed: dict[str, FieldSet] = {}
+    met = 0
     for name, item in new.items():
         before = old.get(name)
+        if before is None:
+            changed[_FIELD[name]] = added(fields.get(name, others), item)
+            continue
+        met += 1
         if before is item:
             continue
-        if before is None:
-            changed[_field(name)] = added(fields.get(name, others), item)
-            continue
-        if isinstance(item, (dict, list)):
+        kind = type(item)
+        if kind is Frozen or kind is FrozenList or kind is dict or kind is list:
+            if before == item:
+                continue
             change, gone = compare(fields.get(name, others), before, item)
-            if change:
-                changed[_field(name)] = change
-            if gone:
-                removed[_field(name)] = gone
-        elif before != item or type(before) is not type(item):
-            changed[_field(name)] = LEAF
-    for name, item in old.items():
-        if name not in new:
-            removed[_field(name)] = added(fields.get(name, others), item)
+            if change is not NOTHING:
+                changed[_FIELD[name]] = change
+            if gone is not NOTHING:
+                removed[_FIELD[name]] = gone
+        elif before != item or type(before) is not kind:
+            changed[_FIELD[name]] = LEAF
+    if met < len(old):
+        for name, item in old.items():
+            if name not in new:
+                removed[_FIELD[name]] = added(fields.get(name, others), item)
     return node(changed), node(removed)
 
 
@@ -155,12 +209,12 @@ def _compare_items(schema: Schema, old: dict[str, Any], new: dict[str, Any]) -> 
         before = old.get(element)
         if before is None:
             changed[element] = added(schema.items, item)
-            continue
-        change, gone = compare(schema.items, before, item)
-        if change:
-            changed[element] = change
-        if gone:
-            removed[element] = gone
+        elif before != item:
+            change, gone = compare(schema.items, before, item)
+            if change is not NOTHING:
+                changed[element] = change
+            if gone is not NOTHING:
+                removed[element] = gone
     for element, item in old.items():
         if element not in new:
             removed[element] = added(schema.items, item)

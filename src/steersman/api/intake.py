@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from steersman.api import quantity
 from steersman.api.errors import Cause
+from steersman.api.pattern import compile_pattern
 from steersman.api.schema import Schema
 from steersman.kernel.value import MAX_DEPTH, Frozen, FrozenList, ValueRefused, freeze
 
@@ -109,6 +110,8 @@ def _take_number(value: Any) -> Any:
 def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
     fields = schema.fields
     takers: dict[str, Take] = {}
+    plain: dict[str, type] = {}
+    """Fields whose every value of this type is fine as it is: most fields of most objects."""
     needed = frozenset(schema.required) if required else frozenset()
     keep_unknown = schema.preserve_unknown
 
@@ -119,6 +122,10 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
                 return _take_any
             raise Misfit
         made = takers[name] = intake(child, required, custom)
+        if made is _take_string:
+            plain[name] = str
+        elif made is _take_boolean:
+            plain[name] = bool
         return made
 
     def take(value: Any) -> Any:
@@ -126,16 +133,24 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
             if value is None:
                 return None
             raise Misfit
-        out: dict[str, Any] = {}
+        changed: dict[str, Any] = {}
         for name, item in value.items():
-            taker = takers.get(name)
-            if taker is None:
-                taker = learn(name)
-            taken = taker(item)
-            if taken is not None or (custom and fields[name].nullable):
-                out[name] = taken
-        if needed and not needed <= out.keys():
+            if plain.get(name) is type(item):
+                continue
+            taken = (takers.get(name) or learn(name))(item)
+            if taken is not item or item is None:
+                changed[name] = taken
+        if needed and not needed <= value.keys():
             raise Misfit
+        return _assemble(value, changed) if changed else Frozen(value)
+
+    def _assemble(value: dict[str, Any], changed: dict[str, Any]) -> Frozen:
+        out = {**value, **changed}
+        for name, item in changed.items():
+            if item is None and not (custom and fields[name].nullable):
+                if name in needed:
+                    raise Misfit
+                del out[name]
         return Frozen(out)
 
     return take
@@ -156,7 +171,7 @@ def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
         for name, item in value.items():
             if type(name) is not str:
                 raise Misfit
-            taken = taker(item)
+            taken = item if taker is _take_string and type(item) is str else taker(item)
             if taken is not None:
                 out[name] = taken
         return Frozen(out)
@@ -273,27 +288,16 @@ class Finding:
 
     def wrong_type(self, path: str, value: Any, wanted: str) -> None:
         """A value of the wrong type."""
-        self.add("FieldValueTypeInvalid", path, f"Invalid value: {_show(value)}: must be {wanted}")
+        self.add(Cause.type_invalid(path, value, f"must be {wanted}"))
 
-    def add(self, reason: str, path: str, message: str) -> None:
+    def add(self, cause: Cause) -> None:
         """One more cause, up to `MAX_CAUSES`."""
         if len(self.causes) < MAX_CAUSES:
-            self.causes.append(Cause(reason, message, path))
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, str):
-        text = value if len(value) <= 80 else value[:77] + "..."
-        return f'"{text}"'
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            self.causes.append(cause)
 
 
 def explain(schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False) -> Any:
-    """Walks a value that `intake` refused. Adds all that is wrong to `finding`; returns it without undeclared fields."""
+    """Walks a value that `intake` refused: adds all that is wrong to `finding`, returns it without undeclared fields."""
     return _explain(schema, value, path, finding, (required, custom), 0)
 
 
@@ -301,7 +305,7 @@ def _explain(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[
     if value is None:
         return None
     if depth > MAX_DEPTH:
-        found.add("FieldValueInvalid", path, f"Invalid value: nested deeper than {MAX_DEPTH} levels")
+        found.add(Cause.invalid(path, "...", f"nested deeper than {MAX_DEPTH} levels"))
         return None
     kind = schema.type
     if kind == "object" and schema.fields:
@@ -353,7 +357,7 @@ def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode:
             found.unknown.append(where)
     for name in schema.required if mode[0] else ():
         if out.get(name) is None:
-            found.add("FieldValueRequired", f"{path}.{name}" if path else name, "Required value")
+            found.add(Cause.required(f"{path}.{name}" if path else name))
     return out
 
 
@@ -368,7 +372,7 @@ def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tu
         if isinstance(name, str):
             out[name] = _explain(schema.values, item, f"{path}[{name}]", found, mode, depth + 1)
         else:
-            found.add("FieldValueInvalid", path, f"Invalid value: key {name!r} must be a string")
+            found.add(Cause.invalid(path, name, "keys must be strings"))
     return out
 
 
@@ -392,12 +396,11 @@ def _violations(schema: Schema, value: Any, path: str) -> list[Cause]:
     """What a custom kind's value constraints say against one value (not its children)."""
     out: list[Cause] = []
 
-    def bad(message: str, reason: str = "FieldValueInvalid") -> None:
-        out.append(Cause(reason, f"Invalid value: {_show(value)}: {message}", path))
+    def bad(message: str) -> None:
+        out.append(Cause.invalid(path, value, message))
 
     if schema.enum and value not in schema.enum:
-        listed = ", ".join(_show(choice) for choice in schema.enum)
-        out.append(Cause("FieldValueNotSupported", f"Unsupported value: {_show(value)}: supported values: {listed}", path))
+        out.append(Cause.unsupported(path, value, [str(choice) for choice in schema.enum]))
     if isinstance(value, str):
         _string_violations(schema, value, bad)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -421,7 +424,7 @@ def _violations(schema: Schema, value: Any, path: str) -> list[Cause]:
 
 
 def _string_violations(schema: Schema, value: str, bad: Callable[[str], None]) -> None:
-    if schema.pattern and re.search(schema.pattern, value) is None:
+    if schema.pattern and compile_pattern(schema.pattern).search(value) is None:
         bad(f"should match '{schema.pattern}'")
     if schema.min_length is not None and len(value) < schema.min_length:
         bad(f"should be at least {schema.min_length} chars long")
@@ -438,13 +441,13 @@ def _number_violations(schema: Schema, value: float, bad: Callable[[str], None])
         bad(f"should be a multiple of {schema.multiple_of:g}")
 
 
-def _list_violations(schema: Schema, value: list[Any], bad: Callable[[str, str], None]) -> None:
+def _list_violations(schema: Schema, value: list[Any], bad: Callable[[str], None]) -> None:
     if schema.min_items is not None and len(value) < schema.min_items:
-        bad(f"should have at least {schema.min_items} items", "FieldValueInvalid")
+        bad(f"should have at least {schema.min_items} items")
     if schema.max_items is not None and len(value) > schema.max_items:
-        bad(f"must have at most {schema.max_items} items", "FieldValueTooMany")
+        bad(f"must have at most {schema.max_items} items")
     if schema.list_type == "set" and any(item in value[:index] for index, item in enumerate(value)):
-        bad("Duplicate value: the elements of a set must differ", "FieldValueDuplicate")
+        bad("Duplicate value: the elements of a set must differ")
     if schema.list_type == "map":
         seen: list[tuple[Any, ...]] = []
         for item in value:
@@ -452,5 +455,5 @@ def _list_violations(schema: Schema, value: list[Any], bad: Callable[[str, str],
                 continue
             key = tuple([item.get(name, schema.key_defaults.get(name)) for name in schema.keys])
             if key in seen:
-                bad(f"Duplicate value: items must differ in {', '.join(schema.keys)}", "FieldValueDuplicate")
+                bad(f"Duplicate value: items must differ in {', '.join(schema.keys)}")
             seen.append(key)

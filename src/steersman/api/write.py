@@ -13,7 +13,7 @@ from steersman.api import defaults, errors, fields, validate
 from steersman.api.intake import Finding, Misfit, explain, intake
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, difference, node, union
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, difference, node, union
 from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
@@ -68,16 +68,16 @@ class Parts(NamedTuple):
 # -- taking a body in ------------------------------------------------------------------------------------------
 
 
-def _refused(kind: Kind, name: str, finding: Finding, validation: str, warnings: list[str]) -> None:
+def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: list[str]) -> None:
+    """Raises what `explain` found, or turns undeclared fields into warnings when they are merely dropped."""
     if finding.unknown:
         if validation == "Strict":
             listed = ", ".join(f'unknown field "{path}"' for path in finding.unknown)
-            raise errors.bad_request(
-                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {listed}'
-            )
+            handled = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+            raise errors.bad_request(f"{handled}: strict decoding error: {listed}")
         warnings.extend(f'unknown field "{path}"' for path in finding.unknown)
     if finding.causes:
-        raise errors.invalid(kind.kind, kind.group, name, finding.causes)
+        raise errors.invalid(kind.kind, name, finding.causes, kind.group)
 
 
 def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Any:
@@ -86,7 +86,7 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
     if schema is None:
         finding = Finding()
         finding.unknown.append(part)
-        _refused(kind, name, finding, by.validation, warnings)
+        refuse(kind, name, finding, by.validation, warnings)
         return None
     required = kind.custom or part != "status"
     take = intake(schema, required, kind.custom)
@@ -95,14 +95,14 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
     except Misfit:
         finding = Finding()
         pruned = explain(schema, value, part, finding, required, kind.custom)
-        _refused(kind, name, finding, by.validation, warnings)
+        refuse(kind, name, finding, by.validation, warnings)
         taken = take(pruned)
     if taken is None:
         return None
     taken = defaults.fill(kind, part, taken)
     causes = validate.part(kind, part, taken)
     if causes:
-        raise errors.invalid(kind.kind, kind.group, name, causes)
+        raise errors.invalid(kind.kind, name, causes, kind.group)
     return taken
 
 
@@ -183,22 +183,25 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
     out: dict[str, Any] = {}
     for field, value in meta.items():
         if field in OPEN_META:
-            if not value:
-                if value is None or value == {} or value == [] or value == "":
-                    continue
+            if value is None or (not value and isinstance(value, (dict, list, str))):
+                continue
+            mark = getattr(value, "mark", None)
+            if type(mark) is FieldSet:  # shared labels or owners, taken in before
+                out[field] = value
+                continue
             take = intake(schema.fields[field], True)
             try:
                 taken = take(value)
             except Misfit:
                 finding = Finding()
                 pruned = explain(schema.fields[field], value, f"metadata.{field}", finding, True)
-                _refused(kind, name, finding, by.validation, warnings)
+                refuse(kind, name, finding, by.validation, warnings)
                 taken = take(pruned)
             out[field] = _share(taken) if field in ("labels", "ownerReferences") else taken
         elif field not in schema.fields:
             finding = Finding()
             finding.unknown.append(f"metadata.{field}")
-            _refused(kind, name, finding, by.validation, warnings)
+            refuse(kind, name, finding, by.validation, warnings)
     return out
 
 
@@ -225,7 +228,16 @@ def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
 def meta_fields(kind: Kind, meta: Mapping[str, Any]) -> FieldSet:
     """The managed part of metadata."""
     schema = kind.schema.fields["metadata"]
-    return node({f"f:{field}": fields.added(schema.fields[field], meta[field]) for field in OPEN_META if field in meta})
+    return node({f"f:{field}": _fields_of(schema.fields[field], meta[field]) for field in OPEN_META if field in meta})
+
+
+def _fields_of(schema: Schema, value: Any) -> FieldSet:
+    if type(value) is not Frozen and type(value) is not FrozenList:
+        return fields.added(schema, value)
+    mark = getattr(value, "mark", None)
+    if type(mark) is not FieldSet:
+        mark = value.mark = fields.added(schema, value)
+    return mark
 
 
 def all_fields(kind: Kind, obj: Object, status: bool) -> FieldSet:
@@ -269,7 +281,7 @@ def changes(kind: Kind, old: Object, new: Object) -> fields.Change:
                 note(part, (fields.added(schema, b[part]), NOTHING))
             elif part not in b:
                 note(part, (NOTHING, fields.added(schema, a[part])))
-            else:
+            elif a[part] != b[part]:
                 note(part, fields.compare(schema, a[part], b[part]))
     return node(changed), node(removed)
 
@@ -277,7 +289,7 @@ def changes(kind: Kind, old: Object, new: Object) -> fields.Change:
 def _meta_change(kind: Kind, old: Frozen, new: Frozen) -> fields.Change:
     a = {field: old[field] for field in OPEN_META if field in old}
     b = {field: new[field] for field in OPEN_META if field in new}
-    return fields.compare(kind.schema.fields["metadata"], a, b)
+    return fields.SAME if a == b else fields.compare(kind.schema.fields["metadata"], a, b)
 
 
 def _section_change(kind: Kind, part: str, before: Section | None, after: Section | None) -> fields.Change:
@@ -285,12 +297,12 @@ def _section_change(kind: Kind, part: str, before: Section | None, after: Sectio
         return (NOTHING if after is None else section_fields(kind, part, after)), NOTHING
     if after is None:
         return NOTHING, section_fields(kind, part, before)
-    return fields.compare(_part_schema(kind, part), before.value, after.value)
+    if before.digest == after.digest:
+        return fields.SAME
+    return fields.compare(_part_schema(kind, part), before.peek(), after.value)
 
 
-def record_update(
-    kind: Kind, managers: tuple[Manager, ...], change: fields.Change, by: By
-) -> tuple[Manager, ...]:
+def record_update(kind: Kind, managers: tuple[Manager, ...], change: fields.Change, by: By) -> tuple[Manager, ...]:
     """managedFields after an update by `by`: it owns what it changed; the others no longer do."""
     changed, removed = change
     out: list[Manager] = []
@@ -306,6 +318,9 @@ def record_update(
             out.append(entry)
         elif left:
             out.append(entry._replace(fields=left))
+    if mine is not None and not removed and covers(mine.fields, changed):
+        out.append(mine)
+        return tuple(out)
     owned = NOTHING if mine is None else mine.fields
     owned = union(difference(owned, removed) if removed else owned, changed)
     if mine is not None and (owned is mine.fields or owned == mine.fields):
@@ -333,7 +348,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         meta["generation"] = 1
     causes = validate.metadata(kind, meta)
     if causes:
-        raise errors.invalid(kind.kind, kind.group, key.name, causes)
+        raise errors.invalid(kind.kind, key.name, causes, kind.group)
     spec, node_name = split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
     owned = all_fields(kind, obj, status=not kind.has_status)
@@ -345,10 +360,14 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
 
 def initial_status(kind: Kind, spec: Section | None) -> Section | None:
     """The status an object is born with; one section for all pods of one QoS class."""
+    if spec is not None and spec.born is not None:
+        return spec.born
     status = defaults.initial_status(kind, None if spec is None else spec.value)
     if status is None:
         return None
     shared: Section = _shared.setdefault((kind.gk, tuple(sorted(status.items()))), Section(status))
+    if spec is not None:
+        spec.born = shared
     return shared
 
 
@@ -395,7 +414,7 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
     causes = validate.metadata(kind, meta) + _meta_change_causes(kind, old, given, meta)
     causes += _change_causes(kind, old, spec, node_name, rest)
     if causes:
-        raise errors.invalid(kind.kind, kind.group, name, causes)
+        raise errors.invalid(kind.kind, name, causes, kind.group)
     respecified = spec is not old.spec or (kind.custom and rest is not old.rest)
     if respecified and "generation" in meta:
         meta["generation"] += 1
@@ -412,7 +431,8 @@ def _keep(old: Section | None, new: Section | None) -> Section | None:
 
 def _meta_change_causes(kind: Kind, old: Object, given: Mapping[str, Any], meta: Mapping[str, Any]) -> list[Any]:
     claimed = {**meta, **{field: given[field] for field in ("name", "namespace", "uid") if given.get(field)}}
-    return validate.metadata_change(kind, old.meta.value, claimed)
+    causes: list[Any] = validate.metadata_change(kind, old.meta.value, claimed)
+    return causes
 
 
 def _change_causes(

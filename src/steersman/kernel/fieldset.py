@@ -23,6 +23,7 @@ only one object uses cannot fill the memory for ever."""
 
 _table: dict[tuple[Any, ...], FieldSet] = {}
 _names: dict[tuple[str, ...], tuple[str, ...]] = {}
+_order: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
 class FieldSet:
@@ -120,7 +121,12 @@ def node(items: dict[str, FieldSet], member: bool = False) -> FieldSet:
     """The set with the given subtrees (empty ones are left out); shared with an equal one where known."""
     if not items:
         return LEAF if member else NOTHING
-    names = tuple(sorted(items))
+    unsorted = tuple(items)
+    names = _order.get(unsorted)
+    if names is None:
+        if len(_order) >= INTERN_LIMIT:
+            _order.clear()
+        names = _order[unsorted] = tuple(sorted(unsorted))
     return _intern(names, tuple([items[name] for name in names]), member)
 
 
@@ -155,6 +161,22 @@ def union(a: FieldSet, b: FieldSet) -> FieldSet:
         old = merged.get(name)
         merged[name] = kid if old is None else union(old, kid)
     return node(merged, a.member or b.member)
+
+
+def covers(a: FieldSet, b: FieldSet) -> bool:
+    """Whether every path of `b` is in `a`."""
+    if a is b:
+        return True
+    if b.member and not a.member:
+        return False
+    if a.names is b.names:
+        return all([x is y or covers(x, y) for x, y in zip(a.kids, b.kids, strict=True)])
+    have = dict(zip(a.names, a.kids, strict=True))
+    for name, kid in zip(b.names, b.kids, strict=True):
+        mine = have.get(name)
+        if mine is None or not (mine is kid or covers(mine, kid)):
+            return False
+    return True
 
 
 def difference(a: FieldSet, b: FieldSet) -> FieldSet:

@@ -69,7 +69,7 @@ class Manager(NamedTuple):
 class Section:
     """One frozen part of an object. At least one of value and bytes is present."""
 
-    __slots__ = ("_canon", "_digest", "_raw", "_value", "fields", "valid")
+    __slots__ = ("_canon", "_digest", "_raw", "_value", "born", "fields", "valid")
 
     def __init__(self, value: Frozen | None, raw: bytes | None = None) -> None:
         self._value = value
@@ -78,6 +78,8 @@ class Section:
         self._canon: Any = None
         self.fields: FieldSet | None = None
         """The set of all fields present, once somebody asked for it (`api.structure`)."""
+        self.born: Section | None = None
+        """The status with which an object of this spec is born, once somebody asked for it (`api.write`)."""
         self.valid: object = None
         """The schema under which this value was found valid and complete with defaults, or None."""
 
@@ -89,6 +91,11 @@ class Section:
             value = self._value = freeze(orjson.loads(self._raw or b"{}"))
             PARSED.admit(self)
         return value
+
+    def peek(self) -> dict[str, Any]:
+        """The value for reading once: parsed anew, and not kept, when only bytes are there."""
+        value = self._value
+        return orjson.loads(self._raw or b"{}") if value is None else value
 
     @property
     def raw(self) -> bytes:
@@ -113,16 +120,6 @@ class Section:
 
 
 EMPTY_SECTION: Final = Section(EMPTY)
-
-
-def section_of(value: Frozen) -> Section:
-    """The section of a frozen value; the same section for the same value object, so that templates share it."""
-    try:
-        return value.mark  # type: ignore[no-any-return]
-    except AttributeError:
-        made = Section(value)
-        value.mark = made
-        return made
 
 
 class ParsedCache:
@@ -260,6 +257,12 @@ class Object:
             get("managers", self.managers),
             get("node", self.node),
         )
+
+    def at(self, rv: int) -> Object:
+        """The same version at another revision; what was computed about its content is kept."""
+        other = self.replace(rv=rv)
+        other._canon = self._canon
+        return other
 
     def same_content(self, other: Object) -> bool:
         """Whether everything but the revision and the times in managedFields is equal."""

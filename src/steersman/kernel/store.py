@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from .effect import Commit, Event
 from .object import MASK, PARSED, Key, Object
 from .sortedmap import SortedMap
 
@@ -195,6 +196,23 @@ class Store:
         return full & MASK, head_only & MASK
 
     # -- writes --------------------------------------------------------------------------------------------
+
+    def commit(self, commit: Commit) -> Event | None:
+        """Carries out a commit at the next revision; None when the slot is no longer as `begin` saw it."""
+        key, old, new = commit.key, commit.old, commit.new
+        if self.get(key) is not old:
+            return None
+        rev = self.rev + 1
+        if new is None:
+            self.remove(key, rev)
+        else:
+            if new.rv:  # a memoised version: shared by several paths, so it gets its revision in a copy
+                new = new.at(rev)
+            else:
+                new.rv = rev
+            self.put(new)
+        self.rev = rev
+        return Event(rev, key, old, new)
 
     def put(self, obj: Object) -> Object | None:
         """Stores a version in its slot and moves `rev` to its revision; returns the version it replaces."""

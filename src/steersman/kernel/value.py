@@ -77,8 +77,8 @@ def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
 class Frozen(dict[str, Any]):
     """An immutable JSON object. Fields can be read as items or as attributes; a missing attribute is `ABSENT`.
 
-    `mark` caches the `Section` made from this very value, so that a template used for a thousand pods is
-    validated, serialised and digested once.
+    `mark` caches what was derived from this very value (a template's `Section`, the field set of shared labels), so
+    that a template used for a thousand pods is validated, serialised and digested once.
     """
 
     __slots__ = ("mark",)
@@ -119,9 +119,10 @@ class Frozen(dict[str, Any]):
 
 
 class FrozenList(list[Any]):
-    """An immutable JSON array."""
+    """An immutable JSON array; `mark` as in `Frozen`."""
 
-    __slots__ = ()
+    __slots__ = ("mark",)
+    mark: Any
 
     __setitem__ = __delitem__ = _refuse
     append = extend = insert = pop = remove = clear = sort = reverse = _refuse

@@ -1,0 +1,200 @@
+"""Gate 1: the cost of a write and the memory of a pod, at 100,000 pods.
+
+`python tests/bench/bench_store.py [PODS]` makes, binds, reports on (three times) and deletes every pod through the real
+request machine, with validation and managedFields, in one namespace and spread over 1,000. It prints each verb's mean,
+the resident memory a pod at the peak, the longest pause between two writes, and the cost of indexed lists.
+Exits 1 when a gate does not hold.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+
+from steersman.api.begin import Api, run_query
+from steersman.api.kinds import Kinds
+from steersman.kernel.effect import Call, Commit, ListQuery, Request
+from steersman.kernel.object import PARSED, Key
+from steersman.kernel.store import Store, StoreConfig
+from steersman.kernel.value import Frozen, freeze
+
+MAX_WRITE_US = 60.0
+MAX_POD_BYTES = 8 * 1024
+MAX_PAUSE_MS = 100.0
+TEMPLATES = 100
+NODES = 5_000
+START = 1_780_000_000 * 1_000_000
+POD = ("", "Pod")
+
+
+def rss() -> int:
+    """Resident memory now, in bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def template(number: int) -> Frozen:
+    """A pod template of ordinary size: two containers with probes, resources, env, mounts and volumes."""
+    container = {
+        "name": "app",
+        "image": f"registry.example/team-{number}/app:1.{number}",
+        "args": ["--listen=:8080", f"--shard={number}"],
+        "ports": [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9090}],
+        "env": [{"name": f"SETTING_{i}", "value": f"value-{number}-{i}"} for i in range(8)],
+        "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/app"}, {"name": "cache", "mountPath": "/cache"}],
+    }
+    sidecar = {"name": "log", "image": "registry.example/log:2", "args": ["--follow"]}
+    labels = {"app": f"app-{number}", "team": f"team-{number % 7}", "pod-template-hash": f"{number:08x}"}
+    spec = {
+        "containers": [container, sidecar],
+        "volumes": [{"name": "config", "configMap": {"name": f"app-{number}"}}, {"name": "cache", "emptyDir": {}}],
+        "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
+    }
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": f"app-{number}-{number:08x}",
+        "uid": f"{number:08d}-0000-4000-8000-000000000000",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return freeze({"metadata": {"labels": labels, "ownerReferences": [owner]}, "spec": spec})
+
+
+def status(number: int, phase: int, image: str) -> dict[str, object]:
+    """A fresh status, as a kubelet sends it: 0 scheduled, 1 starting, 2 ready."""
+    now = f"2026-05-28T20:{number % 60:02d}:{phase:02d}Z"
+    ready = "True" if phase == 2 else "False"
+    conditions = [
+        {
+            "type": kind,
+            "status": "True" if kind in ("PodScheduled", "Initialized") else ready,
+            "lastTransitionTime": now,
+        }
+        for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled", "PodReadyToStartContainers")
+    ]
+    out: dict[str, object] = {
+        "phase": "Running" if phase else "Pending",
+        "conditions": conditions,
+        "qosClass": "Burstable",
+    }
+    if phase:
+        ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+        out |= {"hostIP": f"192.168.{number % 250}.7", "podIP": ip, "podIPs": [{"ip": ip}], "startTime": now}
+        out["containerStatuses"] = [
+            {
+                "name": name,
+                "image": image,
+                "imageID": f"sha256:{number:064x}",
+                "containerID": f"containerd://{number:064x}",
+                "ready": phase == 2,
+                "started": phase == 2,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": now}}
+                if phase == 2
+                else {"waiting": {"reason": "ContainerCreating"}},
+            }
+            for name in ("app", "log")
+        ]
+    return out
+
+
+class Run:
+    """One store, one request machine, and the time each verb took."""
+
+    def __init__(self) -> None:
+        self.api = Api(Kinds.builtin())
+        self.store = Store(StoreConfig(compact=True))
+        self.spent: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+        self.longest = 0.0
+        self.uids = 0
+
+    def do(self, name: str, request: Request) -> None:
+        """Begins and commits one request, as a face does, and counts its time."""
+        wall, start = time.perf_counter(), time.process_time()
+        outcome = self.api.begin(self.store, request)
+        while isinstance(outcome, Call):
+            self.uids += 1
+            outcome = outcome.resume(f"{self.uids:08d}-1111-4000-8000-{self.uids:012x}")
+        assert isinstance(outcome, Commit), outcome
+        assert self.store.commit(outcome) is not None
+        spent = time.process_time() - start
+        self.spent[name] = self.spent.get(name, 0.0) + spent
+        self.counts[name] = self.counts.get(name, 0) + 1
+        self.longest = max(self.longest, time.perf_counter() - wall)
+
+
+def measure(pods: int, namespaces: int) -> bool:
+    """One gate run; prints its figures and says whether the gates hold."""
+    run = Run()
+    templates = [template(number) for number in range(TEMPLATES)]
+    for number in range(namespaces):
+        name = f"ns-{number:04d}"
+        run.do("namespace", Request("create", Key("", "Namespace", "", name), {"metadata": {"name": name}}, now=START))
+    run.spent.clear()
+    run.counts.clear()
+    run.longest = 0.0
+    gc.collect()
+    gc.freeze()
+    before = rss()
+    keys = [Key("", "Pod", f"ns-{n % namespaces:04d}", f"app-{n % TEMPLATES}-{n:08x}") for n in range(pods)]
+    for n, key in enumerate(keys):
+        made = templates[n % TEMPLATES]
+        body = {"metadata": {"name": key.name, **made["metadata"]}, "spec": made["spec"]}
+        run.do(
+            "create",
+            Request("create", key, body, actor="replicaset", manager="kube-controller-manager", now=START + n * 1000),
+        )
+    for n, key in enumerate(keys):
+        body = {"target": {"name": f"node-{n % NODES:05d}"}}
+        run.do("bind", Request("create", key, body, "binding", "scheduler", now=START + n * 1000))
+    for phase in range(3):
+        for n, key in enumerate(keys):
+            body = {"status": status(n, phase, templates[n % TEMPLATES]["spec"]["containers"][0]["image"])}
+            request = Request("update", key, body, "status", "kubelet", "kubelet", START + n * 1000)
+            run.do(f"status {phase}", request)
+    memory = (rss() - before) / pods
+    lists = time_lists(run.store)
+    for key in keys:
+        run.do("delete", Request("delete", key, None, "", "kubelet", now=START, options={"grace": 0}))
+    writes = sum(run.counts.values())
+    mean = sum(run.spent.values()) / writes * 1e6
+    print(f"{pods:,} pods in {namespaces:,} namespace(s): {writes:,} writes, {mean:.1f} us a write on average")
+    for name, spent in run.spent.items():
+        print(f"  {name:10} {spent / run.counts[name] * 1e6:7.1f} us")
+    print(f"  resident memory {memory:,.0f} B a pod (parsed values kept: {PARSED.held / 2**20:.0f} MiB)")
+    print(f"  longest write {run.longest * 1e3:.1f} ms; {lists}")
+    gc.unfreeze()
+    return mean <= MAX_WRITE_US and memory <= MAX_POD_BYTES and run.longest * 1e3 <= MAX_PAUSE_MS
+
+
+def time_lists(store: Store) -> str:
+    """Lists by node and by owner, against the number of objects they return."""
+    out = []
+    for index, value in (("node", "node-00007"), ("owner", "00000007-0000-4000-8000-000000000000")):
+        start = time.perf_counter()
+        found = sum(1 for _ in run_query(store, ListQuery(POD, None, index, value)))
+        spent = time.perf_counter() - start
+        out.append(f"list by {index}: {found} objects, {spent / found * 1e6:.2f} us each")
+    return "; ".join(out)
+
+
+def main() -> int:
+    """Runs both shapes; the exit code says whether the gates hold."""
+    pods = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    gc.disable()
+    held = [measure(pods, 1)]
+    PARSED.clear()
+    gc.collect()
+    held.append(measure(pods, 1_000))
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
