@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from steersman.serve import http as http_server
 from steersman.serve.connection import Connection
 from steersman.serve.http import Limits, Request, Response, serve
 
@@ -251,8 +252,9 @@ async def test_shutdown_lets_requests_finish_and_cuts_what_outlives_the_grace() 
 
 @in_loop
 async def test_shutdown_is_bounded_even_with_a_handler_that_will_not_be_cancelled(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(http_server, "ABORT_SECONDS", 0.2)
     stop = asyncio.Event()
 
     async def stubborn(request: Request) -> Response:

@@ -33,6 +33,9 @@ ADMIN = Identity("steersman-admin", ("system:masters",))
 # Marks a cluster entry as made here, so that another program's of the same name is never replaced.
 EXTENSION = "steersman.dev/kubeconfig"
 
+# Line breaks of Unicode and the byte order mark, which PyYAML writes bare and then reads as something else.
+_RISKY = frozenset("\x85\u2028\u2029\ufeff")
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -76,10 +79,7 @@ def write_kubeconfig(
         current = _get(root, "current-context")
         if use or current is None or not _text(current):
             _set(root, "current-context", _node(name))
-        _quote_times(root)
-        # Without a width no scalar of others is folded.
-        text = yaml.serialize(root, Dumper=_Dumper, width=2**31 - 1, allow_unicode=True)
-        write_file(path, text.encode(), 0o600)
+        write_file(path, _serialized(root).encode(), 0o600)
 
 
 def read_token(path: Path, name: str = "steersman") -> str | None:
@@ -192,8 +192,9 @@ def _text(node: yaml.Node) -> str:
     return str(node.value)
 
 
-def _quote_times(root: yaml.Node) -> None:
-    """Plain scalars that YAML 1.1 takes for times are strings to client-go; the emitter would tag them."""
+def _serialized(root: yaml.Node) -> str:
+    """The text of a tree, every scalar as it was."""
+    escape = False
     todo, seen = [root], set()
     while todo:
         node = todo.pop()
@@ -205,7 +206,12 @@ def _quote_times(root: yaml.Node) -> None:
         elif isinstance(node, yaml.SequenceNode):
             todo.extend(node.value)
         elif node.tag == "tag:yaml.org,2002:timestamp":
-            node.tag = "tag:yaml.org,2002:str"
+            node.tag = "tag:yaml.org,2002:str"  # as client-go reads it; the emitter would write a tag
+        elif not _RISKY.isdisjoint(node.value):
+            escape = True
+    # Without a width no scalar is folded.
+    text: str = yaml.serialize(root, Dumper=_Dumper, width=2**31 - 1, allow_unicode=not escape)
+    return text
 
 
 def _node(value: Any) -> Any:
