@@ -7,13 +7,13 @@ are worked out again, so that placing many pods of one template costs a few vect
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from steersman.sched.absent import note, refusal
 from steersman.sched.filters import LOAD_FILTERS, STATIC_FILTERS, Diagnosis, diagnose, no_node_message
-from steersman.sched.nodes import ChangeLog, Ints, NodeTable, PodKey, Rows
+from steersman.sched.nodes import Bools, ChangeLog, Ints, NodeTable, PodKey, Rows
 from steersman.sched.pods import DEFAULT_SCHEDULER, Classes, Pod, PodClass
 from steersman.sched.queue import Entry, Queue
 from steersman.sched.scores import (
@@ -34,6 +34,10 @@ FREED_BY_PODS = frozenset({"NodeResourcesFit", "NodePorts"})
 """The filters that a pod's going away can satisfy."""
 UNEVALUATED = ("unsupported",)
 """Stands for the filter of a pod that is refused for a constraint nobody evaluates: no event helps it."""
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +69,11 @@ class View:
         if not table.size:
             return np.zeros(0, np.int64)
         self._refresh(table)
-        total = self._score[: table.size]
+        size = table.size
+        total = self._score[:size]
         if self._uneven:
-            total = self._total(total, table.size)
-        greatest = total.max()
-        return np.flatnonzero(total == greatest) if greatest >= 0 else np.zeros(0, np.int64)
-
-    def _total(self, score: Ints, size: int) -> Ints:
-        feasible = score >= 0
-        taints = normalised(self._disliked[:size], feasible, reverse=True)
-        labels = normalised(self._weight[:size], feasible, reverse=False)
-        return np.where(feasible, score + TAINT_WEIGHT * taints + AFFINITY_WEIGHT * labels, -1)
+            total = _total(total, self._disliked[:size], self._weight[:size])
+        return _greatest(total)
 
     def _refresh(self, table: NodeTable) -> None:
         whole = self._score.shape[0] != table.capacity
@@ -93,22 +91,51 @@ class View:
 
     def _judge_nodes(self, table: NodeTable, rows: Rows) -> None:
         """What depends on node objects alone."""
-        admitted = STATIC_FILTERS[0].passes(table, self._kind, rows)
-        for each in STATIC_FILTERS[1:]:
-            admitted = admitted & each.passes(table, self._kind, rows)
-        self._admitted[rows] = admitted
+        self._admitted[rows] = _admitted(table, self._kind, rows)
         self._disliked[rows] = disliked_taints(table, self._kind, rows)
         self._weight[rows] = affinity_weight(table, self._kind, rows)
         # While nobody dislikes or prefers any node, these two scores are the same for all and change no order.
         self._uneven = bool(self._disliked[: table.size].any() or self._weight[: table.size].any())
 
     def _judge_load(self, table: NodeTable, rows: Rows) -> None:
-        """What depends on the pods booked: the score of the resources, or -1 where the pod cannot go."""
-        feasible = self._admitted[rows]
-        for each in LOAD_FILTERS:
-            if each.name != "NodePorts" or self._kind.load.ports:
-                feasible = feasible & each.passes(table, self._kind, rows)
-        self._score[rows] = np.where(feasible, resource_score(table, self._kind, rows), -1)
+        """What depends on the pods booked."""
+        self._score[rows] = _score(table, self._kind, rows, self._admitted[rows])
+
+
+def best_among(table: NodeTable, kind: PodClass, rows: Ints) -> Ints:
+    """What `View.best` gives for a pod class that can go to none but these few rows, with nothing retained."""
+    score = _score(table, kind, rows, _admitted(table, kind, rows))
+    total = _total(score, disliked_taints(table, kind, rows), affinity_weight(table, kind, rows))
+    return rows[_greatest(total)]
+
+
+def _admitted(table: NodeTable, kind: PodClass, rows: Rows) -> Bools:
+    admitted = STATIC_FILTERS[0].passes(table, kind, rows)
+    for each in STATIC_FILTERS[1:]:
+        admitted = admitted & each.passes(table, kind, rows)
+    return admitted
+
+
+def _score(table: NodeTable, kind: PodClass, rows: Rows, admitted: Bools) -> Ints:
+    """The score of the resources, or -1 where the pod cannot go."""
+    feasible = admitted
+    for each in LOAD_FILTERS:
+        if each.name != "NodePorts" or kind.load.ports:
+            feasible = feasible & each.passes(table, kind, rows)
+    return np.where(feasible, resource_score(table, kind, rows), -1)
+
+
+def _total(score: Ints, disliked: Ints, weight: Ints) -> Ints:
+    """All scores with their weights, or -1 where `score` is."""
+    feasible = score >= 0
+    taints = normalised(disliked, feasible, reverse=True)
+    labels = normalised(weight, feasible, reverse=False)
+    return np.where(feasible, score + TAINT_WEIGHT * taints + AFFINITY_WEIGHT * labels, -1)
+
+
+def _greatest(total: Ints) -> Ints:
+    greatest = total.max(initial=-1)
+    return np.flatnonzero(total == greatest) if greatest >= 0 else np.zeros(0, np.int64)
 
 
 def _stale(log: ChangeLog, seen: int, size: int) -> Rows | None:
@@ -148,6 +175,7 @@ class Scheduler:
         self._tried: dict[PodKey, Entry] = {}  # of those assumed: their place in the queue, should binding fail
         self._uids: dict[PodKey, str] = {}  # every pod known
         self._views: dict[PodClass, View] = {}
+        self._diagnoses: dict[PodClass, tuple[tuple[int, int, int], Diagnosis]] = {}
 
     # Events
 
@@ -221,7 +249,7 @@ class Scheduler:
                 decisions.append(Decision(pod.key, node, note(pod.kind.constraints)))
                 continue
             else:
-                failure = diagnose(self._table, pod.kind)
+                failure = self._diagnose(pod.kind)
             self._queue.fail(entry, now_us, failure.plugins)
             decisions.append(Decision(pod.key, None, failure.message))
         return decisions
@@ -233,7 +261,7 @@ class Scheduler:
     def best_nodes(self, pod: Mapping[str, Any]) -> tuple[str, ...]:
         """The nodes of the greatest score for this pod, by name, as booked now; empty if none can take it."""
         seen = self._classes.read(pod)
-        rows = View(seen.kind.at(seen.node_name)).best(self._table)
+        rows = self._best(seen.kind.at(seen.node_name))
         return tuple(sorted(self._table.names[row] for row in rows))
 
     # Whole
@@ -277,7 +305,7 @@ class Scheduler:
         self._queue.move(lambda entry: not entry.plugins or not FREED_BY_PODS.isdisjoint(entry.plugins))
 
     def _choose(self, kind: PodClass) -> str | None:
-        rows = self._view(kind).best(self._table)
+        rows = self._best(kind)
         if not len(rows):
             return None
         if len(rows) == 1:
@@ -289,9 +317,26 @@ class Scheduler:
         place = int(rank.argmin()) if chosen == 0 else int(np.argpartition(rank, chosen)[chosen])
         return self._table.names[int(rows[place])]
 
-    def _view(self, kind: PodClass) -> View:
+    def _best(self, kind: PodClass) -> Ints:
+        if (pinned := kind.affinity.pinned) is not None:
+            rows = sorted(self._table.row_of[name] for name in pinned if name in self._table.row_of)
+            return best_among(self._table, kind, np.array(rows, np.int64))
         view = self._views.pop(kind, None) or View(kind)
-        self._views[kind] = view  # at the end: the first is the one unused for longest
-        if len(self._views) > VIEW_LIMIT:
-            del self._views[next(iter(self._views))]
-        return view
+        _remember(self._views, kind, view)
+        return view.best(self._table)
+
+    def _diagnose(self, kind: PodClass) -> Diagnosis:
+        """Why no node can take such pods: worked out once for all of them that fail before anything changes."""
+        now = (self._table.node_changes.position, self._table.load_changes.position, self._table.size)
+        at, diagnosis = self._diagnoses.pop(kind, ((), None))
+        if diagnosis is None or at != now:
+            diagnosis = diagnose(self._table, kind)
+        _remember(self._diagnoses, kind, (now, diagnosis))
+        return diagnosis
+
+
+def _remember(memo: dict[_K, _V], key: _K, value: _V) -> None:
+    """Put at the end, and keep within the limit: the first is the one unused for longest."""
+    memo[key] = value
+    if len(memo) > VIEW_LIMIT:
+        del memo[next(iter(memo))]
