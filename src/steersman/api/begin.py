@@ -131,29 +131,24 @@ class Api:
         name = meta.get("name") or request.key.name
         _check_namespace(store, request, kind, meta)
         if name:
-            return self._create_named(store, request, kind, body, name)
+            return self._create_named(store, request, kind, name)
         if not base or not isinstance(base, str):
             cause = errors.Cause.required("metadata.name", "name or generateName is required")
             raise errors.invalid(kind.kind, "", [cause], kind.group)
 
         def named(suffix: Any) -> Outcome:
-            return self._create_named(store, request, kind, body, names.generate_name(base, suffix))
+            return self._create_named(store, request, kind, names.generate_name(base, suffix))
 
         return Call("random", ("name", request.key, base), named)
 
-    def _create_named(self, store: Store, request: Request, kind: Kind, body: Any, name: str) -> Outcome:
+    def _create_named(self, store: Store, request: Request, kind: Kind, name: str) -> Outcome:
         if not isinstance(name, str):
             cause = errors.Cause.type_invalid("metadata.name", name, "must be a string")
             raise errors.invalid(kind.kind, "", [cause], kind.group)
         key = Key(kind.group, kind.kind, request.key.namespace, name)
         if store.get(key) is not None:
             raise errors.already_exists(kind.plural, name, kind.group)
-
-        def identified(uid: Any) -> Outcome:
-            written = self.writer.create(kind, key, body, uid, by_of(request))
-            return _commit(request, key, None, written, 201)
-
-        return Call("random", ("uid", key), identified)
+        return self._identify(request, kind, key)
 
     def _update(self, store: Store, request: Request, kind: Kind) -> Outcome:
         body = _body(request, kind)
@@ -162,57 +157,50 @@ class Api:
         _check_name(request, kind, meta)
         _check_rv(old, kind, meta.get("resourceVersion") or request.options.get("rv"))
         _check_uid(old, kind, meta.get("uid"))
-        return self._write(request, kind, old, body)
+        return self._write(request, kind, old)
 
     def _patch(self, store: Store, request: Request, kind: Kind) -> Outcome:
         old = _existing(store, request.key, kind)
         options = request.options
-        _check_rv(old, kind, options.get("rv"))
-        if request.subresource == "status" and options.get("patch", "merge") == "merge":
-            body = _merge_status(old, request.body)
-        elif options.get("patch", "merge") == "merge":
-            body = patch.merge_patch(old.value, request.body)
-        elif options["patch"] == "json":
-            body = patch.json_patch(old.value, request.body)
-        else:
+        if options.get("patch", "merge") not in ("merge", "json"):
             raise errors.unsupported_media_type(PATCH_TYPES)
-        if not isinstance(body, dict):
-            raise errors.bad_request("the patch does not leave an object; patch fields of it instead")
-        meta = body.get("metadata")
-        meta = meta if isinstance(meta, dict) else EMPTY
-        if "metadata" in (request.body if isinstance(request.body, dict) else EMPTY) or options.get("patch") == "json":
+        _check_rv(old, kind, options.get("rv"))
+        if isinstance(request.body, dict) and isinstance(request.body.get("metadata"), dict):
+            meta = request.body["metadata"]
+            _check_name(request, kind, meta)
             _check_rv(old, kind, meta.get("resourceVersion"))
-        return self._write(request, kind, old, body)
+            _check_uid(old, kind, meta.get("uid"))
+        return self._write(request, kind, old)
 
-    def _write(self, request: Request, kind: Kind, old: Object, body: Any) -> Outcome:
-        if request.subresource not in ("", "status") or (request.subresource == "status" and not kind.has_status):
-            raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", request.verb, kind.group)
-        written = self.writer.update(kind, old, body, by_of(request))
-        return _finish(request, old, written)
+    def _write(self, request: Request, kind: Kind, old: Object) -> Outcome:
+        _check_subresource(request, kind)
+        return _finish(request, old, self.writer.write(kind, request.key, old, request))
 
     def _apply(self, store: Store, request: Request, kind: Kind) -> Outcome:
         body = _body(request, kind)
         meta = body.get("metadata") or EMPTY
         _check_name(request, kind, meta)
-        if request.subresource not in ("", "status") or (request.subresource == "status" and not kind.has_status):
-            raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", "patch", kind.group)
+        _check_subresource(request, kind)
         old = store.get(request.key)
         if old is not None:
             _check_rv(old, kind, meta.get("resourceVersion"))
             _check_uid(old, kind, meta.get("uid"))
-            force = bool(request.options.get("force"))
-            return _finish(request, old, self.writer.apply(kind, request.key, old, body, "", by_of(request), force))
+            return self._write(request, kind, old)
         if request.subresource:
             raise errors.not_found(kind.plural, request.key.name, kind.group)
         if meta.get("resourceVersion"):
             raise errors.conflict(kind.plural, request.key.name, group=kind.group)
         _check_namespace(store, request, kind, meta)
+        return self._identify(request, kind, request.key)
+
+    def _identify(self, request: Request, kind: Kind, key: Key) -> Outcome:
+        """A create, once somebody has drawn the uid."""
 
         def identified(uid: Any) -> Outcome:
-            written = self.writer.apply(kind, request.key, None, body, uid, by_of(request), True)
-            return _commit(request, request.key, None, written, 201)
+            written = self.writer.write(kind, key, None, request, uid)
+            return _committed(request, key, None, written.obj, 201, written.warnings)
 
-        return Call("random", ("uid", request.key), identified)
+        return Call("random", ("uid", key), identified)
 
     def _bind(self, store: Store, request: Request, kind: Kind) -> Outcome:
         old = _existing(store, request.key, kind)
@@ -256,13 +244,32 @@ class Api:
 
 
 class Writer:
-    """The object-local functions, as one seam: check replaces it by a memo over the same functions."""
+    """The object-local part of a request, as one seam: check replaces it by a memo over the same function."""
 
     __slots__ = ()
 
-    create = staticmethod(write.create)
-    update = staticmethod(write.update)
-    apply = staticmethod(apply.apply)
+    def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> write.Written:
+        """The next version of one slot. Depends on the old version (but not on its revision), the request and uid."""
+        by = by_of(request)
+        if request.verb == "apply":
+            return apply.apply(kind, key, old, request.body, uid, by, bool(request.options.get("force")))
+        if old is None:
+            return write.create(kind, key, request.body, uid, by)
+        body = request.body if request.verb == "update" else patched(old, request)
+        return write.update(kind, old, body, by)
+
+
+def patched(old: Object, request: Request) -> dict[str, Any]:
+    """The body a merge or JSON patch makes of the old version."""
+    if request.options.get("patch", "merge") == "json":
+        body = patch.json_patch(old.value, request.body)
+    elif request.subresource == "status":
+        body = _merge_status(old, request.body)
+    else:
+        body = patch.merge_patch(old.value, request.body)
+    if not isinstance(body, dict):
+        raise errors.bad_request("the patch does not leave an object; patch fields of it instead")
+    return body
 
 
 PATCH_TYPES: Final = (
@@ -277,6 +284,11 @@ def by_of(request: Request) -> write.By:
     manager = request.manager or request.actor or "unknown"
     validation = request.options.get("validation") or "Warn"
     return write.By(manager, time_text(request.now // MICRO), validation, request.subresource)
+
+
+def _check_subresource(request: Request, kind: Kind) -> None:
+    if request.subresource not in ("", "status") or (request.subresource == "status" and not kind.has_status):
+        raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", request.verb, kind.group)
 
 
 def _existing(store: Store, key: Key, kind: Kind) -> Object:
@@ -377,10 +389,6 @@ def _finish(request: Request, old: Object, written: write.Written) -> Outcome:
     if ending and not (new.spec_value or EMPTY).finalizers:
         return _committed(request, old.key, old, None, 200, written.warnings)
     return _committed(request, old.key, old, new, 200, written.warnings)
-
-
-def _commit(request: Request, key: Key, old: Object | None, written: write.Written, code: int) -> Outcome:
-    return _committed(request, key, old, written.obj, code, written.warnings)
 
 
 def _committed(
