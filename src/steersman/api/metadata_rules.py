@@ -1,0 +1,207 @@
+"""What metadata must look like, and what of it an update may change.
+
+Checking runs on every write, so names, keys and values are remembered once found fine.
+Source of the facts: apimachinery `pkg/api/validation/objectmeta.go` and `path`, the name functions of
+kubernetes `pkg/apis/*/validation`, release 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from steersman.api import names, rules
+from steersman.api.errors import Cause, quote
+from steersman.api.kinds import Kind
+from steersman.api.rules import IMMUTABLE, NEGATIVE, Causes
+
+ANNOTATIONS_MAX: Final = 256 * 1024
+"""Bytes of all annotation keys and values together."""
+CRON_JOB_NAME_MAX: Final = 52  # the controller appends 11 characters to make the name of a Job
+UTF8_MAX: Final = 4  # bytes of one character
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+STANDARD_FINALIZERS: Final = frozenset({"kubernetes", ORPHAN, FOREGROUND})
+
+Check = Callable[[str], Iterable[str]]
+
+
+def path_segment(text: str) -> list[str]:
+    """Problems of a name that only has to fit into a URL (the names of roles)."""
+    problems = [f"may not be '{text}'"] if text in (".", "..") else []
+    return problems + [f"may not contain '{char}'" for char in ("/", "%") if char in text]
+
+
+def _cron_job_name(text: str) -> list[str]:
+    problems = names.dns1123_subdomain(text)
+    if len(text) > CRON_JOB_NAME_MAX:
+        problems.append(f"must be no more than {CRON_JOB_NAME_MAX} characters")
+    return problems
+
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_NAMES: Final[Mapping[tuple[str, str], Check]] = {
+    ("", "Namespace"): names.dns1123_label,
+    ("", "Service"): names.dns1035_label,
+    ("apps", "StatefulSet"): names.dns1123_label,
+    ("batch", "CronJob"): _cron_job_name,
+    (_RBAC, "Role"): path_segment,
+    (_RBAC, "ClusterRole"): path_segment,
+    (_RBAC, "RoleBinding"): path_segment,
+    (_RBAC, "ClusterRoleBinding"): path_segment,
+}
+
+
+@lru_cache(rules.CHECKED)
+def _name(check: Check, text: str) -> tuple[Cause, ...]:
+    return tuple(Cause.invalid("metadata.name", text, problem) for problem in check(text))
+
+
+@lru_cache(rules.CHECKED)
+def _generate_name(check: Check, text: str) -> tuple[Cause, ...]:
+    judged = text if check is path_segment else names.as_prefix(text)
+    return tuple(Cause.invalid("metadata.generateName", text, problem) for problem in check(judged))
+
+
+@lru_cache(rules.CHECKED)
+def _namespace(text: str) -> tuple[Cause, ...]:
+    return tuple(Cause.invalid("metadata.namespace", text, problem) for problem in names.dns1123_label(text))
+
+
+@lru_cache(rules.CHECKED)
+def _label(key: str, value: str) -> tuple[Cause, ...]:
+    path = "metadata.labels"
+    problems = [Cause.invalid(path, key, problem) for problem in names.qualified_name(key)]
+    return (*problems, *(Cause.invalid(path, value, problem) for problem in names.label_value(value)))
+
+
+@lru_cache(rules.CHECKED)
+def _annotation(key: str) -> tuple[Cause, ...]:
+    # Upper case is allowed in the prefix of an annotation, unlike in that of a label.
+    problems = names.qualified_name(key.lower())
+    return tuple(Cause.invalid("metadata.annotations", key, problem) for problem in problems)
+
+
+@lru_cache(rules.CHECKED)
+def _finalizer(text: str, custom: bool) -> tuple[Cause, ...]:
+    path = "metadata.finalizers"
+    problems = names.qualified_name(text)
+    if not problems and not custom and "/" not in text and text not in STANDARD_FINALIZERS:
+        problems = ["name is neither a standard finalizer name nor is it fully qualified"]
+    return tuple(Cause.invalid(path, text, problem) for problem in problems)
+
+
+def metadata(kind: Kind, meta: Mapping[str, Any]) -> Causes:
+    """What is wrong with the metadata of an object of that kind.
+
+    A missing name passes when there is a generateName, from which it is to be made. The values must have been
+    taken in, so that their types are right.
+    """
+    out: Causes = []
+    check = _NAMES.get((kind.group, kind.kind), names.dns1123_subdomain)
+    name, prefix = meta.get("name"), meta.get("generateName")
+    if prefix:
+        out += _generate_name(check, prefix)
+    if name:
+        out += _name(check, name)
+    elif not prefix:
+        out.append(Cause.required("metadata.name", "name or generateName is required"))
+    namespace = meta.get("namespace")
+    if kind.namespaced:
+        out += _namespace(namespace) if namespace else (Cause.required("metadata.namespace"),)
+    elif namespace:
+        out.append(Cause.forbidden("metadata.namespace", "not allowed on this type"))
+    if meta.get("generation", 0) < 0:
+        out.append(Cause.invalid("metadata.generation", meta["generation"], NEGATIVE))
+    if found := meta.get("labels"):
+        for key, value in found.items():
+            if causes := _label(key, value):
+                out += causes
+    if found := meta.get("annotations"):
+        _annotations(out, found)
+    if found := meta.get("ownerReferences"):
+        _owners(out, found)
+    if found := meta.get("finalizers"):
+        _finalizers(out, found, kind.custom)
+    return out
+
+
+def _annotations(out: Causes, found: Mapping[str, str]) -> None:
+    size = 0
+    for key, value in found.items():
+        size += len(key) + len(value)
+        if causes := _annotation(key):
+            out += causes
+    if size * UTF8_MAX > ANNOTATIONS_MAX:  # only then is it worth counting bytes
+        size = sum(len(text.encode("utf-8", "surrogatepass")) for pair in found.items() for text in pair)
+        if size > ANNOTATIONS_MAX:
+            out.append(Cause.too_long("metadata.annotations", ANNOTATIONS_MAX))
+
+
+def _owners(out: Causes, owners: list[Mapping[str, Any]]) -> None:
+    controller = ""
+    for index, owner in enumerate(owners):
+        version, kind, name = owner.get("apiVersion"), owner.get("kind"), owner.get("name")
+        if not (version and kind and name and owner.get("uid")):
+            for field in ("apiVersion", "kind", "name", "uid"):
+                if not owner.get(field):
+                    path = f"metadata.ownerReferences[{index}].{field}"
+                    out.append(Cause.required(path, "must not be empty"))
+        elif version.count("/") > 1 or version.endswith("/"):
+            path = f"metadata.ownerReferences[{index}].apiVersion"
+            out.append(Cause.invalid(path, version, "must be <group>/<version> or <version>"))
+        if kind == "Event" and version == "v1":
+            detail = "/v1, Kind=Event is disallowed from being an owner"
+            out.append(Cause.invalid(f"metadata.ownerReferences[{index}]", owner, detail))
+        if owner.get("controller"):
+            this = f"{kind}/{name}"
+            if controller:
+                detail = (
+                    'Only one reference can have Controller set to true. Found "true" in references '
+                    f"for {controller} and {this}"
+                )
+                out.append(Cause.invalid("metadata.ownerReferences", owners, detail))
+            controller = controller or this
+
+
+def _finalizers(out: Causes, found: list[str], custom: bool) -> None:
+    for text in found:
+        if causes := _finalizer(text, custom):
+            out += causes
+    if ORPHAN in found and FOREGROUND in found:
+        detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        out.append(Cause.invalid("metadata.finalizers", found, detail))
+
+
+_FIXED: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def metadata_change(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Causes:
+    """What of the metadata may not change so. A field that `new` leaves out counts as kept.
+
+    `metadata` judges the new values by themselves.
+    """
+    out: Causes = []
+    if "deletionTimestamp" in old:
+        before = old.get("finalizers") or ()
+        added = sorted({text for text in new.get("finalizers") or () if text not in before})
+        if added:
+            listed = ", ".join(quote(text) for text in added)
+            detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            out.append(Cause.forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
+    if new.get("generation", old.get("generation", 0)) < old.get("generation", 0):
+        out.append(Cause.invalid("metadata.generation", new["generation"], "must not be decremented"))
+    for field in _FIXED:
+        after = new.get(field)
+        if after is not None and after != old.get(field):
+            out.append(Cause.invalid(f"metadata.{field}", after, IMMUTABLE))
+    return out

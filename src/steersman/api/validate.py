@@ -1,0 +1,256 @@
+"""Validation: what kube-apiserver says about an object that is well formed and yet not valid.
+
+Each function gives the causes of a refusal, none if all is well; `errors.invalid` makes an answer of them. A
+value must have been taken in (`intake`) and filled (`defaults`), so types are right and required defaults are
+there. Custom kinds are judged by their schema, in intake, and by their metadata, here.
+
+An object is judged part by part, so that a spec shared by a thousand pods is judged once. What needs two parts
+(the keys of a Secret by its type) is not judged.
+Source of the facts: kubernetes `pkg/apis/*/validation` and `pkg/registry/*`, release 1.36.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from steersman.api import (
+    change_rules,
+    metadata_rules,
+    pod_rules,
+    rules,
+    scheduling_rules,
+    service_rules,
+    volume_rules,
+    workload_rules,
+)
+from steersman.api.errors import Cause
+from steersman.api.kinds import Kind
+from steersman.api.metadata_rules import metadata, metadata_change
+from steersman.api.rules import Causes, Object
+from steersman.kernel.value import EMPTY
+
+__all__ = ["change", "frozen_data", "judged_parts", "metadata", "metadata_change", "on_create", "part"]
+
+SECRET_MAX: Final = 1 << 20
+"""Bytes of all values of one ConfigMap or Secret."""
+
+Rule = Callable[[Causes, str, Any], None]
+ChangeRule = Callable[[Causes, str, Any, Any], None]
+Where = tuple[str, str, str]
+"""Group, kind and part."""
+
+
+def part(kind: Kind, part: str, value: Any) -> list[Cause]:
+    """What is wrong with `value`, the content of top-level field `part`; None: the field is absent."""
+    rule = None if kind.custom else _RULES.get((kind.group, kind.kind, part))
+    if rule is None:
+        return []
+    out: list[Cause] = []
+    rule(out, part, EMPTY if value is None else value)
+    return out
+
+
+def on_create(kind: Kind, part: str, value: Any) -> list[Cause]:
+    """What is wrong with `value` only because the object is being created."""
+    out: list[Cause] = []
+    if (kind.group, kind.kind, part) == ("", "Pod", "spec") and value:
+        pod_rules.pod_create(out, part, value)
+    return out
+
+
+def change(kind: Kind, part: str, old: Any, new: Any) -> list[Cause]:
+    """What of top-level field `part` may not change from `old` to `new`; None: the field is absent.
+
+    `part` judges the new value by itself. The main resource is meant: a change through a subresource
+    (binding, resize, ephemeralcontainers) has rules of its own, and so has the data of a ConfigMap or Secret,
+    whose `immutable` is another part: see `frozen_data`.
+    """
+    if old == new or kind.custom:
+        return []
+    out: list[Cause] = []
+    where = (kind.group, kind.kind, part)
+    if where in _FIXED:
+        out.append(Cause.invalid(part, new, _FIXED[where]))
+    elif rule := _CHANGES.get(where):
+        rule(out, part, EMPTY if old is None else old, EMPTY if new is None else new)
+    return out
+
+
+def frozen_data(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Cause]:
+    """What may not change in a ConfigMap or Secret whose `immutable` was true; both objects whole."""
+    if kind.group or kind.kind not in ("ConfigMap", "Secret") or old.get("immutable") is not True:
+        return []
+    fields = ("data", "binaryData") if kind.kind == "ConfigMap" else ("data",)
+    changed = [field for field in fields if (old.get(field) or EMPTY) != (new.get(field) or EMPTY)]
+    if new.get("immutable") is not True:
+        changed.insert(0, "immutable")
+    return [Cause.forbidden(field, change_rules.WHEN_IMMUTABLE) for field in changed]
+
+
+def judged_parts(kind: Kind) -> tuple[str, ...]:
+    """The parts whose absence is judged too: pass None to `part` for those an object lacks."""
+    return () if kind.custom else _JUDGED.get((kind.group, kind.kind), ())
+
+
+def _unfreeze(out: Causes, path: str, old: Any, new: Any) -> None:
+    if old is True and new is not True:
+        out.append(Cause.forbidden(path, change_rules.WHEN_IMMUTABLE))
+
+
+def _namespace(out: Causes, path: str, spec: Object) -> None:
+    for text in spec.get("finalizers") or ():
+        problems = rules.qualified_name(text)
+        if not problems and "/" not in text and text not in metadata_rules.STANDARD_FINALIZERS:
+            problems = ("name is neither a standard finalizer name nor is it fully qualified",)
+        out.extend(Cause.invalid(f"{path}.finalizers", text, problem) for problem in problems)
+
+
+def _namespace_status(out: Causes, path: str, status: Object) -> None:
+    rules.chosen(out, f"{path}.phase", status.get("phase"), ("Active", "Terminating"))
+
+
+def _node(out: Causes, path: str, spec: Object) -> None:
+    # Kubernetes tells them at metadata.taints, where they were in its first versions.
+    scheduling_rules.taints(out, "metadata.taints", spec.get("taints"))
+
+
+def _node_status(out: Causes, path: str, status: Object) -> None:
+    for field in ("capacity", "allocatable"):
+        for name, text in (status.get(field) or EMPTY).items():
+            at = f"{path}.{field}[{name}]"
+            rules.named(out, at, name, rules.qualified_name)
+            rules.amount(out, at, name, text)
+
+
+def _lease(out: Causes, path: str, spec: Object) -> None:
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if seconds is not None and seconds <= 0:
+        out.append(Cause.invalid(f"{path}.leaseDurationSeconds", seconds, "must be greater than 0"))
+    if transitions is not None and transitions < 0:
+        out.append(Cause.invalid(f"{path}.leaseTransitions", transitions, rules.NEGATIVE))
+    strategy = spec.get("strategy")
+    if strategy is not None and "/" not in strategy:
+        rules.chosen(out, f"{path}.strategy.strategy", strategy, ("OldestEmulationVersion",))
+    if spec.get("preferredHolder") and not strategy:
+        detail = "may only be specified if `strategy` is defined"
+        out.append(Cause.forbidden(f"{path}.preferredHolder", detail))
+
+
+def _keyed(out: Causes, path: str, data: Mapping[str, str], *, encoded: bool) -> None:
+    size = 0
+    for key, text in data.items():
+        at = f"{path}[{key}]"
+        rules.named(out, at, key, rules.config_key_problems)
+        size += len(text)
+        if encoded:
+            try:
+                size += len(base64.b64decode(text, validate=True)) - len(text)
+            except (binascii.Error, ValueError):
+                out.append(
+                    Cause.invalid(at, "<contents redacted>", "must be base64; use stringData for plain text")
+                )
+    if size > SECRET_MAX:
+        out.append(Cause.too_long(path, SECRET_MAX))
+
+
+def _plain_data(out: Causes, path: str, data: Mapping[str, str]) -> None:
+    _keyed(out, path, data, encoded=False)
+
+
+def _encoded_data(out: Causes, path: str, data: Mapping[str, str]) -> None:
+    _keyed(out, path, data, encoded=True)
+
+
+def _role_ref(out: Causes, path: str, ref: Object) -> None:
+    group = "rbac.authorization.k8s.io"
+    rules.chosen(out, f"{path}.apiGroup", ref.get("apiGroup"), (group,))
+    rules.chosen(out, f"{path}.kind", ref.get("kind") or "", ("Role", "ClusterRole"))
+    if not ref.get("name"):
+        out.append(Cause.required(f"{path}.name"))
+    else:
+        rules.named(out, f"{path}.name", ref["name"], metadata_rules.path_segment)
+
+
+def _cluster_role_ref(out: Causes, path: str, ref: Object) -> None:
+    _role_ref(out, path, ref)
+    if ref.get("kind") == "Role":
+        out.append(Cause.unsupported(f"{path}.kind", "Role", ("ClusterRole",)))
+
+
+def _template(out: Causes, path: str, value: Any) -> None:
+    pod_rules.template(out, path, value)
+
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_RULES: Final[Mapping[Where, Rule]] = {
+    ("", "Pod", "spec"): pod_rules.pod_spec,
+    ("", "Pod", "status"): pod_rules.pod_status,
+    ("", "PodTemplate", "template"): _template,
+    ("", "ReplicationController", "spec"): workload_rules.replication_controller,
+    ("", "Service", "spec"): service_rules.service,
+    ("", "PersistentVolumeClaim", "spec"): volume_rules.claim_spec,
+    ("", "PersistentVolume", "spec"): volume_rules.volume_spec,
+    ("", "Namespace", "spec"): _namespace,
+    ("", "Namespace", "status"): _namespace_status,
+    ("", "Node", "spec"): _node,
+    ("", "Node", "status"): _node_status,
+    ("", "ConfigMap", "data"): _plain_data,
+    ("", "ConfigMap", "binaryData"): _encoded_data,
+    ("", "Secret", "data"): _encoded_data,
+    ("apps", "Deployment", "spec"): workload_rules.deployment,
+    ("apps", "ReplicaSet", "spec"): workload_rules.replica_set,
+    ("apps", "DaemonSet", "spec"): workload_rules.daemon_set,
+    ("apps", "StatefulSet", "spec"): workload_rules.stateful_set,
+    ("batch", "Job", "spec"): workload_rules.job,
+    ("batch", "CronJob", "spec"): workload_rules.cron_job,
+    ("coordination.k8s.io", "Lease", "spec"): _lease,
+    (_RBAC, "RoleBinding", "roleRef"): _role_ref,
+    (_RBAC, "ClusterRoleBinding", "roleRef"): _cluster_role_ref,
+}
+
+_JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec",),
+    ("", "Service"): ("spec",),
+    ("", "PersistentVolumeClaim"): ("spec",),
+    ("", "PersistentVolume"): ("spec",),
+    ("apps", "Deployment"): ("spec",),
+    ("apps", "ReplicaSet"): ("spec",),
+    ("apps", "DaemonSet"): ("spec",),
+    ("apps", "StatefulSet"): ("spec",),
+    ("batch", "Job"): ("spec",),
+    ("batch", "CronJob"): ("spec",),
+    (_RBAC, "RoleBinding"): ("roleRef",),
+    (_RBAC, "ClusterRoleBinding"): ("roleRef",),
+}
+
+_CHANGES: Final[Mapping[Where, ChangeRule]] = {
+    ("", "Pod", "spec"): change_rules.pod_spec,
+    ("", "Service", "spec"): change_rules.service,
+    ("", "PersistentVolumeClaim", "spec"): change_rules.claim_spec,
+    ("", "PersistentVolume", "spec"): change_rules.volume_spec,
+    ("", "Node", "spec"): change_rules.node_spec,
+    ("", "ConfigMap", "immutable"): _unfreeze,
+    ("", "Secret", "immutable"): _unfreeze,
+    ("apps", "Deployment", "spec"): change_rules.selector,
+    ("apps", "ReplicaSet", "spec"): change_rules.selector,
+    ("apps", "DaemonSet", "spec"): change_rules.selector,
+    ("apps", "StatefulSet", "spec"): change_rules.stateful_set,
+    ("batch", "Job", "spec"): change_rules.job,
+}
+
+# Parts that keep the value they were created with, and what a change of them is told.
+_FIXED: Final[Mapping[Where, str]] = {
+    ("", "Secret", "type"): rules.IMMUTABLE,
+    ("apps", "ControllerRevision", "data"): rules.IMMUTABLE,
+    ("scheduling.k8s.io", "PriorityClass", "value"): "may not be changed in an update.",
+    ("storage.k8s.io", "StorageClass", "provisioner"): rules.IMMUTABLE,
+    ("storage.k8s.io", "StorageClass", "parameters"): rules.IMMUTABLE,
+    ("storage.k8s.io", "StorageClass", "volumeBindingMode"): rules.IMMUTABLE,
+    (_RBAC, "RoleBinding", "roleRef"): "cannot change roleRef",
+    (_RBAC, "ClusterRoleBinding", "roleRef"): "cannot change roleRef",
+}
