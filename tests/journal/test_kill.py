@@ -71,7 +71,7 @@ def test_nothing_acknowledged_is_lost_and_no_part_of_a_group_is_seen(tmp_path):
             path.unlink()
             head = sj.Head(0, 0, 0)
     assert groups > ROUNDS, "the kills came before any work: nothing was tested"
-    print(f"{ROUNDS} kills, {groups} acknowledged groups; {beyond} kills fell between commit and acknowledgement")
+    print(f"{ROUNDS} kills, {groups} groups acknowledged; {beyond} more were whole but not yet acknowledged")
 
 
 def test_a_second_writer_fences_a_living_first(tmp_path):
