@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from steersman.serve import http as http_server
 from steersman.serve.http import Limits, Request, Response, serve
 
 from .harness import ask, connect, echo, in_loop, is_status, read_response, until
@@ -28,6 +29,13 @@ from .harness import ask, connect, echo, in_loop, is_status, read_response, unti
         (400, b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
         (400, b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
         (400, b"GET /?" + b"a&" * 1001 + b" HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length:\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: \r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +5\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0x5\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5 5\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: \xb2\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n"),
         (413, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3145729\r\n\r\n"),
         (413, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999\r\n\r\n"),
         (414, b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: h\r\n\r\n"),
@@ -162,6 +170,18 @@ async def test_connections_over_the_limit_get_503() -> None:
         await until(lambda: server.connections < 2)
         assert (await ask(server, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 200
         held.pop()[1].close()
+
+
+@in_loop
+async def test_beyond_the_refusals_connections_are_just_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "REFUSALS", 1)
+    async with await serve(echo, limits=Limits(connections=1)) as server:
+        links = [await connect(server) for _ in range(3)]
+        await until(lambda: server.connections == 2)
+        assert (await read_response(links[1][0]))[0] == 503
+        assert await links[2][0].read() == b""
+        for _, writer in links:
+            writer.close()
 
 
 @in_loop

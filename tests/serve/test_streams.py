@@ -123,29 +123,66 @@ async def test_a_stream_waits_for_a_slow_reader_and_gives_up_on_a_dead_one() -> 
 
 @in_loop
 async def test_a_stream_that_never_pauses_leaves_others_their_turn() -> None:
-    stop = False
+    had_turn: list[bool] = []
 
     async def handler(request: Request) -> Response:
-        async def flood() -> AsyncIterator[bytes]:
-            while not stop:
+        async def backlog() -> AsyncIterator[bytes]:
+            others: list[None] = []
+            asyncio.get_running_loop().call_soon(others.append, None)
+            for _ in range(256):  # 1 MiB, which the kernel takes without a pause
                 yield b"x" * 4096
+            had_turn.append(bool(others))
 
-        return Response(200, (), flood()) if request.path == "/flood" else Response(200, (), b"ok")
+        return Response(200, (), backlog())
 
     async with await serve(handler) as server:
+        assert len((await ask(server, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"))[2]) == 256 * 4096
+    assert had_turn == [True]
 
-        def drain() -> None:
-            with socket.create_connection(server.addresses[0]) as sock:
-                sock.sendall(b"GET /flood HTTP/1.1\r\nHost: h\r\n\r\n")
-                while sock.recv(1 << 20) and not stop:
-                    pass
 
-        draining = asyncio.create_task(asyncio.to_thread(drain))
-        await asyncio.sleep(0.1)
-        answer = await asyncio.wait_for(ask(server, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"), 2)
-        assert answer[2] == b"ok"
-        stop = True
-        await draining
+class Items:
+    """An iterator that is no generator, so that nothing but the server closes it."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self.closed = 0
+
+    def __aiter__(self) -> Items:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self.left == 0:
+            raise StopAsyncIteration
+        self.left -= 1
+        await asyncio.sleep(0.005)
+        return b"item\n"
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("ending", ["exhausted", "head", "old", "no content", "client gone", "shutdown", "refused"])
+@in_loop
+async def test_every_iterator_is_closed_once_however_it_ends(ending: str) -> None:
+    items = Items(3 if ending in ("exhausted", "old") else 10**9)
+
+    async def handler(request: Request) -> Response:
+        headers = {"bad name": "x"} if ending == "refused" else {}
+        return Response(204 if ending == "no content" else 200, headers, items)
+
+    server = await serve(handler)
+    reader, writer = await connect(server)
+    method, version = "HEAD" if ending == "head" else "GET", "1.0" if ending == "old" else "1.1"
+    writer.write(f"{method} / HTTP/{version}\r\nHost: h\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    if ending == "client gone":
+        await reader.readline()
+        writer.close()
+    if ending != "shutdown":
+        await until(lambda: items.closed > 0)
+    await server.close()
+    assert items.closed == 1
+    writer.close()
 
 
 @in_loop
