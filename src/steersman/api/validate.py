@@ -4,8 +4,8 @@ Each function gives the causes of a refusal, none if all is well; `errors.invali
 value must have been taken in (`intake`) and filled (`defaults`), so types are right and required defaults are
 there. Custom kinds are judged by their schema, in intake, and by their metadata, here.
 
-An object is judged part by part, so that a spec shared by a thousand pods is judged once. What needs two parts
-(the keys of a Secret by its type) is not judged.
+An object is judged part by part, so that a spec shared by a thousand pods is judged once. What needs two
+parts (the keys of a Secret by its type) is not judged.
 Source of the facts: kubernetes `pkg/apis/*/validation` and `pkg/registry/*`, release 1.36.
 """
 
