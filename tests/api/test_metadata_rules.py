@@ -1,0 +1,165 @@
+"""Metadata: names, labels, annotations, owners and finalizers, in kube-apiserver's words."""
+
+from typing import Any
+
+import pytest
+
+from steersman.api import validate
+from steersman.api.kinds import Kinds
+from steersman.kernel.value import freeze
+
+KINDS = Kinds.builtin()
+LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end "
+    "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+META = {"name": "web", "namespace": "default"}
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u"}
+NEGATIVE = "must be greater than or equal to 0"
+
+
+def metadata(kind: str, **fields: Any) -> list[str]:
+    meta = {name: field for name, field in {**META, **fields}.items() if field is not None}
+    return [str(cause) for cause in validate.metadata(KINDS.find(kind), freeze(meta))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "told"),
+    [
+        ("pod", {}, []),
+        ("pod", {"name": None, "generateName": "web-"}, []),
+        ("pod", {"name": "a.b"}, []),
+        ("pod", {"name": None}, ["metadata.name: Required value: name or generateName is required"]),
+        ("pod", {"namespace": None}, ["metadata.namespace: Required value"]),
+        ("ns", {"namespace": None, "name": "A"}, [f'metadata.name: Invalid value: "A": {LABEL}']),
+        (
+            "ns",
+            {"namespace": None, "name": "a.b"},
+            ['metadata.name: Invalid value: "a.b": must not contain dots'],
+        ),
+        ("node", {"namespace": "x"}, ["metadata.namespace: Forbidden: not allowed on this type"]),
+        (
+            "svc",
+            {"name": "1a"},
+            [
+                'metadata.name: Invalid value: "1a": a DNS-1035 label must consist of lower '
+                "case alphanumeric "
+                "characters or '-', start with an alphabetic character, and end with an "
+                "alphanumeric character "
+                "(e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            ],
+        ),
+        ("role", {"name": "system:a B"}, []),
+        ("role", {"name": "a/b"}, ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]),
+        (
+            "clusterrole",
+            {"namespace": None, "name": ".."},
+            ["metadata.name: Invalid value: \"..\": may not be '..'"],
+        ),
+        (
+            "cronjob",
+            {"name": "a" * 53},
+            [f'metadata.name: Invalid value: "{"a" * 53}": must be no more than 52 characters'],
+        ),
+        (
+            "pod",
+            {"labels": {"a/b/c": "x"}},
+            [
+                'metadata.labels: Invalid value: "a/b/c": a valid label key must consist of alphanumeric '
+                "characters, '-', '_' or '.', and must start and end with an alphanumeric "
+                "character (e.g. 'MyName',  "
+                "or 'my.name',  or '123-abc', regex used for validation is "
+                "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
+                "(e.g. 'example.com/MyName')"
+            ],
+        ),
+        (
+            "pod",
+            {"labels": {"a": "x" * 64}},
+            [f'metadata.labels: Invalid value: "{"x" * 64}": must be no more than 63 bytes'],
+        ),
+        ("pod", {"annotations": {"A.io/x": "anything goes: \n"}}, []),
+        (
+            "pod",
+            {"annotations": {"a": "ü" * (1 << 17)}},
+            ["metadata.annotations: Too long: may not be more than 262144 bytes"],
+        ),
+        ("pod", {"annotations": {"a": "x" * ((1 << 18) - 1)}}, []),
+        ("pod", {"finalizers": ["a.io/b", "orphan"]}, []),
+        (
+            "pod",
+            {"finalizers": ["mine"]},
+            [
+                'metadata.finalizers: Invalid value: "mine": name is neither a standard '
+                "finalizer name nor is it "
+                "fully qualified"
+            ],
+        ),
+        (
+            "pod",
+            {"finalizers": ["orphan", "foregroundDeletion"]},
+            [
+                'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and '
+                "foregroundDeletion cannot be both set"
+            ],
+        ),
+        ("pod", {"ownerReferences": [{**OWNER, "controller": True}, OWNER]}, []),
+        (
+            "pod",
+            {"ownerReferences": [{**OWNER, "uid": ""}]},
+            ["metadata.ownerReferences[0].uid: Required value: must not be empty"],
+        ),
+        (
+            "pod",
+            {"ownerReferences": [{**OWNER, "apiVersion": "a/b/c"}]},
+            [
+                'metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be '
+                "<group>/<version> or "
+                "<version>"
+            ],
+        ),
+        ("pod", {"generation": -1}, [f"metadata.generation: Invalid value: -1: {NEGATIVE}"]),
+    ],
+)
+def test_metadata(kind: str, fields: dict[str, Any], told: list[str]) -> None:
+    assert metadata(kind, **fields) == told
+
+
+def test_one_controller_at_most() -> None:
+    told = metadata("pod", ownerReferences=[{**OWNER, "controller": True}, {**OWNER, "controller": True}])
+    assert len(told) == 1 and told[0].endswith(
+        'Only one reference can have Controller set to true. Found "true" in references for '
+        "ReplicaSet/web and "
+        "ReplicaSet/web"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({"uid": "u"}, {"uid": "u"}, []),
+        ({"uid": "u"}, {}, []),
+        ({"uid": "u"}, {"uid": "v"}, ['metadata.uid: Invalid value: "v": field is immutable']),
+        ({"name": "a"}, {"name": "b"}, ['metadata.name: Invalid value: "b": field is immutable']),
+        ({"finalizers": []}, {"finalizers": ["a.io/b"]}, []),
+        (
+            {"finalizers": ["c.io/d"], "deletionTimestamp": "2026-01-31T12:00:00Z"},
+            {"finalizers": ["c.io/d", "a.io/b"]},
+            [
+                "metadata.finalizers: Forbidden: no new finalizers can be added if the object "
+                "is being deleted, "
+                'found new finalizers []string{"a.io/b"}'
+            ],
+        ),
+        (
+            {"generation": 2},
+            {"generation": 1},
+            ["metadata.generation: Invalid value: 1: must not be decremented"],
+        ),
+    ],
+)
+def test_metadata_change(old: dict[str, Any], new: dict[str, Any], told: list[str]) -> None:
+    causes = validate.metadata_change(KINDS.find("pod"), freeze(old), freeze(new))
+    assert [str(cause) for cause in causes] == told
