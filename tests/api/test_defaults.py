@@ -198,9 +198,7 @@ def test_pull_policy_goes_by_the_tag(image: str, policy: str) -> None:
 
 
 def test_a_choice_of_the_writer_is_kept() -> None:
-    spec = pod_spec(
-        {"imagePullPolicy": "Never"}, enableServiceLinks=False, terminationGracePeriodSeconds=0, priority=5
-    )
+    spec = pod_spec({"imagePullPolicy": "Never"}, enableServiceLinks=False, terminationGracePeriodSeconds=0, priority=5)
     assert spec["containers"][0]["imagePullPolicy"] == "Never"
     assert (spec["enableServiceLinks"], spec["terminationGracePeriodSeconds"], spec["priority"]) == (
         False,
@@ -261,9 +259,7 @@ def test_requests_come_from_limits_in_pods_only() -> None:
 
 
 def test_a_pods_own_resources_are_completed_from_its_containers() -> None:
-    spec = pod_spec(
-        {"resources": {"requests": {"cpu": "250m"}}}, resources={"limits": {"cpu": "2", "memory": "1Gi"}}
-    )
+    spec = pod_spec({"resources": {"requests": {"cpu": "250m"}}}, resources={"limits": {"cpu": "2", "memory": "1Gi"}})
     assert spec["resources"]["requests"] == {"cpu": "250m", "memory": "1Gi"}
 
 
@@ -391,11 +387,7 @@ def test_missing_parts_of_a_custom_kind_are_filled_inside() -> None:
     assert defaults.missing_parts(CRON) == {"spec": {"note": "x", "replicas": 1}}
 
 
-PARTS = [
-    (kind, part)
-    for kind in ("pod", "deploy", "sts", "ds", "cronjob", "svc", "pvc", "pv")
-    for part in ["spec"]
-]
+PARTS = [(kind, part) for kind in ("pod", "deploy", "sts", "ds", "cronjob", "svc", "pvc", "pv") for part in ["spec"]]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -114,11 +114,7 @@ def metadata(kind: str, **fields: Any) -> list[str]:
         (
             "pod",
             {"ownerReferences": [{**OWNER, "apiVersion": "a/b/c"}]},
-            [
-                'metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be '
-                "<group>/<version> or "
-                "<version>"
-            ],
+            ['metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be <group>/<version> or <version>'],
         ),
         ("pod", {"generation": -1}, [f"metadata.generation: Invalid value: -1: {NEGATIVE}"]),
     ],

@@ -115,10 +115,7 @@ C = "spec.containers[0]"
         ),
         (
             {**container(), "restartPolicy": "Maybe"},
-            [
-                'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", '
-                '"OnFailure", "Never"'
-            ],
+            ['spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "OnFailure", "Never"'],
         ),
         (container(livenessProbe={}), [f"{C}.livenessProbe: Required value: must specify a handler type"]),
         (
@@ -140,9 +137,7 @@ C = "spec.containers[0]"
             ],
         ),
         (
-            container(
-                env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-            ),
+            container(env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
             [f'{C}.env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'],
         ),
         (container(env=[{"name": "A B.c"}]), []),
@@ -165,13 +160,10 @@ C = "spec.containers[0]"
             {
                 **container(),
                 "affinity": {
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}
-                    }
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
                 },
             },
             [
-                ""
                 "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
                 "nodeSelectorTerms: "
                 "Required value: must have at least one node selector term"
@@ -202,9 +194,7 @@ def owner(**fields: Any) -> dict[str, Any]:
 
 
 NEVER = {"metadata": {"labels": {"a": "b"}}, "spec": {**container(), "restartPolicy": "Never"}}
-MISMATCH = (
-    'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`'
-)
+MISMATCH = 'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`'
 ONLY_ALWAYS = 'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'
 AT = "spec.strategy.rollingUpdate"
 

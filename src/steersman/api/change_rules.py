@@ -106,8 +106,7 @@ def _tolerations(out: Causes, path: str, old: Any, new: Any) -> None:
     def kept(before: Object) -> bool:
         bare = {name: value for name, value in before.items() if name != "tolerationSeconds"}
         return any(
-            bare == {name: value for name, value in after.items() if name != "tolerationSeconds"}
-            for after in new or ()
+            bare == {name: value for name, value in after.items() if name != "tolerationSeconds"} for after in new or ()
         )
 
     if not all(kept(before) for before in old or ()):
@@ -204,9 +203,7 @@ def job(out: Causes, path: str, old: Object, new: Object) -> None:
     """The spec of a Job. While it is suspended, where its pods go may change."""
     both = (old.get("completions"), new.get("completions"))
     elastic = (
-        new.get("completionMode") == "Indexed"
-        and None not in both
-        and new.get("completions") == new.get("parallelism")
+        new.get("completionMode") == "Indexed" and None not in both and new.get("completions") == new.get("parallelism")
     )
     if not elastic:
         fixed(out, path, old, new, "completions")
@@ -240,8 +237,7 @@ def claim_spec(out: Causes, path: str, old: Object, new: Object) -> None:
         judged["resources"] = _with(new["resources"], "requests", requests)
     if judged != old:
         detail = (
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName "
-            "for bound claims"
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
         out.append(Cause.forbidden(path, detail + told(old, judged, path)))
     if before is not None and after is not None and after < before:
@@ -274,9 +270,7 @@ def service(out: Causes, path: str, old: Object, new: Object) -> None:
         return
     before, after = old.get("clusterIP"), new.get("clusterIP")
     if before and before != after:
-        out.append(
-            Cause.invalid(f"{path}.clusterIPs[0]", [after] if after else None, "may not change once set")
-        )
+        out.append(Cause.invalid(f"{path}.clusterIPs[0]", [after] if after else None, "may not change once set"))
     families = (old.get("ipFamilies") or [None])[0], (new.get("ipFamilies") or [None])[0]
     if families[0] and families[0] != families[1]:
         listed = new.get("ipFamilies")

@@ -95,9 +95,7 @@ def _common(out: Causes, path: str, container: Object, volumes: frozenset[str], 
         out.append(Cause.required(f"{path}.image"))
     elif pod and image != image.strip():
         out.append(Cause.invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
-    chosen(
-        out, f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), MESSAGE_POLICIES
-    )
+    chosen(out, f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), MESSAGE_POLICIES)
     _ports(out, f"{path}.ports", container.get("ports") or ())
     for index, variable in enumerate(container.get("env") or ()):
         _variable(out, f"{path}.env[{index}]", variable)
@@ -142,9 +140,7 @@ def _host_ports(out: Causes, path: str, found: Any) -> None:
 
 def _env_name(out: Causes, path: str, name: str) -> None:
     if not name.isascii() or not name.isprintable() or "=" in name:
-        detail = (
-            "a valid environment variable name must consist only of printable ASCII characters other than '='"
-        )
+        detail = "a valid environment variable name must consist only of printable ASCII characters other than '='"
         out.append(Cause.invalid(path, name, detail))
 
 
@@ -165,9 +161,7 @@ def _variable(out: Causes, path: str, variable: Object) -> None:
         wanted = source["resourceFieldRef"].get("resource")
         if not wanted:
             out.append(Cause.required(f"{at}.resourceFieldRef.resource"))
-        elif wanted not in _RESOURCE_FIELDS and not wanted.startswith(
-            ("limits.hugepages-", "requests.hugepages-")
-        ):
+        elif wanted not in _RESOURCE_FIELDS and not wanted.startswith(("limits.hugepages-", "requests.hugepages-")):
             out.append(Cause.unsupported(f"{at}.resourceFieldRef.resource", wanted, _RESOURCE_FIELDS))
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:

@@ -51,9 +51,7 @@ def missing_parts(kind: Kind) -> Mapping[str, Any]:
         return _MISSING.get((kind.group, kind.kind), {})
     fields = kind.schema.fields
     return {
-        name: fill_schema(child, freeze(child.default))
-        for name, child in fields.items()
-        if child.default is not None
+        name: fill_schema(child, freeze(child.default)) for name, child in fields.items() if child.default is not None
     }
 
 
@@ -170,9 +168,7 @@ def _daemon_set(spec: Frozen) -> Frozen:
 
 
 def _stateful_set(spec: Frozen) -> Frozen:
-    spec = lacking(
-        unset(spec, {"podManagementPolicy": "OrderedReady"}), {"replicas": 1, "revisionHistoryLimit": 10}
-    )
+    spec = lacking(unset(spec, {"podManagementPolicy": "OrderedReady"}), {"replicas": 1, "revisionHistoryLimit": 10})
     strategy = spec.get("updateStrategy", EMPTY)
     if not strategy.get("type"):
         strategy = lacking(unset(strategy, {"type": "RollingUpdate"}), {"rollingUpdate": EMPTY})
@@ -283,9 +279,7 @@ def _network_policy(spec: Frozen) -> Frozen:
         types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
         spec = put(spec, "policyTypes", FrozenList(types))
     for name in ("ingress", "egress"):
-        spec = each(
-            spec, name, lambda rule: each(rule, "ports", lambda port: lacking(port, {"protocol": "TCP"}))
-        )
+        spec = each(spec, name, lambda rule: each(rule, "ports", lambda port: lacking(port, {"protocol": "TCP"})))
     return lacking(spec, {"podSelector": EMPTY})
 
 

@@ -235,11 +235,7 @@ def _pod_resources(spec: Frozen) -> Frozen:
     limits, requests = whole.get("limits", EMPTY), whole.get("requests", EMPTY)
     if not limits and not requests:
         return spec
-    huge = {
-        n: q
-        for n, q in _aggregate(spec, "limits").items()
-        if n.startswith("hugepages-") and n not in requests
-    }
+    huge = {n: q for n, q in _aggregate(spec, "limits").items() if n.startswith("hugepages-") and n not in requests}
     limits = lacking(limits, huge)
     if limits:
         own = {n: q for n, q in _aggregate(spec, "requests").items() if n in ("cpu", "memory")}

@@ -111,10 +111,7 @@ def _node_term(out: Causes, path: str, term: Any) -> None:
         NodeSelector.compile({"nodeSelectorTerms": [term]}, path)
     except ApiError as error:
         inner = f"{path}.nodeSelectorTerms[0]"
-        out.extend(
-            Cause(cause.reason, cause.message, path + cause.field.removeprefix(inner))
-            for cause in error.causes
-        )
+        out.extend(Cause(cause.reason, cause.message, path + cause.field.removeprefix(inner)) for cause in error.causes)
 
 
 def _pod_term(out: Causes, path: str, term: Object) -> None:

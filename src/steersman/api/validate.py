@@ -149,9 +149,7 @@ def _keyed(out: Causes, path: str, data: Mapping[str, str], *, encoded: bool) ->
             try:
                 size += len(base64.b64decode(text, validate=True)) - len(text)
             except (binascii.Error, ValueError):
-                out.append(
-                    Cause.invalid(at, "<contents redacted>", "must be base64; use stringData for plain text")
-                )
+                out.append(Cause.invalid(at, "<contents redacted>", "must be base64; use stringData for plain text"))
     if size > SECRET_MAX:
         out.append(Cause.too_long(path, SECRET_MAX))
 

@@ -148,9 +148,7 @@ def _projected(out: Causes, path: str, projected: Object) -> None:
             if token.get("expirationSeconds", 3600) < 600:
                 detail = "may not specify a duration less than 10 minutes"
                 out.append(
-                    Cause.invalid(
-                        f"{at}.serviceAccountToken.expirationSeconds", token["expirationSeconds"], detail
-                    )
+                    Cause.invalid(f"{at}.serviceAccountToken.expirationSeconds", token["expirationSeconds"], detail)
                 )
             if not token.get("path"):
                 out.append(Cause.required(f"{at}.serviceAccountToken.path"))
