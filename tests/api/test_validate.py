@@ -361,6 +361,16 @@ def claim(**fields: Any) -> dict[str, Any]:
                 f"spec.leaseTransitions: Invalid value: -1: {NEGATIVE}",
             ],
         ),
+        ("pod", "status", {"phase": "Running", "podIP": "10.0.0.1"}, []),
+        (
+            "pod",
+            "status",
+            {"podIP": "10.0.0"},
+            [
+                'status.podIPs[0]: Invalid value: "10.0.0": must be a valid IP address, '
+                "(e.g. 10.9.8.7 or 2001:db8::ffff)"
+            ],
+        ),
         ("cm", "data", {"a.b_C-1": "x"}, []),
         ("cm", "data", {"..a": "x"}, ["data[..a]: Invalid value: \"..a\": must not start with '..'"]),
         ("cm", "data", {"a": "x" * ((1 << 20) + 1)}, ["data: Too long: may not be more than 1048576 bytes"]),

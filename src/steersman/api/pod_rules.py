@@ -6,6 +6,7 @@ not judged. Source of the facts: kubernetes `pkg/apis/core/validation/validation
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -131,11 +132,18 @@ def _dns_config(out: Causes, path: str, spec: Object) -> None:
             out.append(Cause.required(f"{path}.options[{index}]", "must not be empty"))
 
 
-def ip(out: Causes, path: str, text: str) -> None:
-    """An address of IPv4 or IPv6."""
+@lru_cache(rules.CHECKED)
+def _is_ip(text: str) -> bool:
     try:
         ip_address(text)
     except ValueError:
+        return False
+    return True
+
+
+def ip(out: Causes, path: str, text: str) -> None:
+    """An address of IPv4 or IPv6."""
+    if not _is_ip(text):
         detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
         out.append(Cause.invalid(path, text, detail))
 
