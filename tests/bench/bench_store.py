@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 
-from steersman.api.begin import Api, run_query
+from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
 from steersman.kernel.effect import Call, Commit, ListQuery, Request
 from steersman.kernel.object import PARSED, Key
@@ -179,7 +179,7 @@ def time_lists(store: Store) -> str:
     out = []
     for index, value in (("node", "node-00007"), ("owner", "00000007-0000-4000-8000-000000000000")):
         start = time.perf_counter()
-        found = sum(1 for _ in run_query(store, ListQuery(POD, None, index, value)))
+        found = sum(1 for _ in store.query(ListQuery(POD, None, index, value)))
         spent = time.perf_counter() - start
         out.append(f"list by {index}: {found} objects, {spent / found * 1e6:.2f} us each")
     return "; ".join(out)

@@ -10,15 +10,15 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, defaults, errors, names, patch, write
+from steersman.api import apply, errors, names, patch, write
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
+from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object, Section
 from steersman.kernel.store import Store
@@ -38,22 +38,6 @@ SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }  # fmt: skip
 """Fields beside name and namespace by which kube-apiserver lets a kind be selected."""
 NAMESPACE: Final = ("", "Namespace")
-
-
-@lru_cache(maxsize=1 << 10)
-def time_text(second: int) -> str:
-    """RFC 3339 of a whole second since the epoch (civil-from-days arithmetic; no clock, no locale)."""
-    days, rest = divmod(second, 86_400)
-    z = days + 719_468
-    era, doe = divmod(z, 146_097)
-    yoe = (doe - doe // 1460 + doe // 36_524 - doe // 146_096) // 365
-    doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
-    mp = (5 * doy + 2) // 153
-    day = doy - (153 * mp + 2) // 5 + 1
-    month = mp + 3 if mp < 10 else mp - 9
-    year = yoe + era * 400 + (month <= 2)
-    hour, rest = divmod(rest, 3600)
-    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{rest // 60:02d}:{rest % 60:02d}Z"
 
 
 class Api:
@@ -92,7 +76,7 @@ class Api:
         query = self.query(kind, request.key.namespace or None, options.get("labels", ""), options.get("fields", ""))
         limit = int(options.get("limit") or 0) or MAX_LIST_PAGE
         after = _read_token(options["continue"]) if options.get("continue") else None
-        found = run_query(store, query, after)
+        found = store.query(query, after)
         items = tuple(islice(found, limit + 1))
         token, remaining = "", 0
         if len(items) > limit:
@@ -399,20 +383,6 @@ def _committed(
     return Commit(key, old, new, code, warnings)
 
 
-def run_query(store: Store, query: ListQuery, after: tuple[str, str] | None = None) -> Any:
-    """The objects a query picks, in (namespace, name) order, lazily."""
-    if query.by:
-        found = (
-            obj
-            for obj in store.find(query.by, query.value, query.gk)
-            if (query.namespace is None or obj.key.namespace == query.namespace)
-            and (after is None or (obj.key.namespace, obj.key.name) > after)
-        )
-    else:
-        found = store.list(query.gk, query.namespace, after)  # type: ignore[assignment]
-    return found if query.matches is None else filter(query.matches, found)
-
-
 def field_of(obj: Object, path: str) -> Any:
     """The value at a dotted path, for field selectors; "" where there is none."""
     if path == "spec.nodeName":
@@ -435,6 +405,3 @@ def _read_token(token: Any) -> tuple[str, str]:
     except (ValueError, binascii.Error, TypeError):
         pass
     raise errors.bad_request("the continue token is not one of this server; start the list again without it")
-
-
-__all__ = ["Api", "Writer", "by_of", "defaults", "field_of", "run_query", "time_text"]

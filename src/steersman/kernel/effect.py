@@ -21,6 +21,13 @@ MICRO: Final = 1_000_000
 """Times are integer microseconds since the Unix epoch, everywhere."""
 
 
+class Refused(Exception):
+    """A request was refused. `api.errors.ApiError` is the one kind there is; the kernel needs only these two."""
+
+    code: int
+    reason: str
+
+
 class Request(NamedTuple):
     """One API request by an authenticated actor."""
 
@@ -120,7 +127,7 @@ class Footprint(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """One exchange: op is get | list | write | now | after | random | external."""
+    """One exchange: op is get | list | write | now | stamp | after | random | external."""
 
     op: str
     what: Any

@@ -170,7 +170,7 @@ def covers(a: FieldSet, b: FieldSet) -> bool:
     if b.member and not a.member:
         return False
     if a.names is b.names:
-        return all([x is y or covers(x, y) for x, y in zip(a.kids, b.kids, strict=True)])
+        return all(x is y or covers(x, y) for x, y in zip(a.kids, b.kids, strict=True))
     have = dict(zip(a.names, a.kids, strict=True))
     for name, kid in zip(b.names, b.kids, strict=True):
         mine = have.get(name)

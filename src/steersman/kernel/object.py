@@ -167,7 +167,20 @@ PARSED: Final = ParsedCache(limit=48 << 20)
 class Object:
     """One version of an object. Never changed after it is made; see `replace`."""
 
-    __slots__ = ("_canon", "_term", "api_version", "key", "managers", "meta", "node", "rest", "rv", "spec", "status")
+    __slots__ = (
+        "_canon",
+        "_content",
+        "_term",
+        "api_version",
+        "key",
+        "managers",
+        "meta",
+        "node",
+        "rest",
+        "rv",
+        "spec",
+        "status",
+    )
 
     def __init__(
         self,
@@ -191,6 +204,7 @@ class Object:
         self.managers = managers
         self.node = node
         self._term = -1
+        self._content = -1
         self._canon: Any = None
 
     @property
@@ -262,6 +276,7 @@ class Object:
         """The same version at another revision; what was computed about its content is kept."""
         other = self.replace(rv=rv)
         other._canon = self._canon
+        other._content = self._content
         return other
 
     def same_content(self, other: Object) -> bool:
@@ -273,6 +288,17 @@ class Object:
             and _same(self.rest, other.rest)
             and _same(self.status, other.status)
         )
+
+    @property
+    def content(self) -> int:
+        """128 bits of what a controller can read, but for the revision: key and sections, without managers."""
+        content = self._content
+        if content < 0:
+            parts = [*self.key, self.node or ""]
+            for section in (self.meta, self.spec, self.rest, self.status):
+                parts.append("" if section is None else f"{section.digest:x}")
+            content = self._content = xxh3_128_intdigest("\0".join(parts).encode())
+        return content
 
     @property
     def term(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from .effect import Commit, Event
+from .effect import Commit, Event, ListQuery
 from .object import MASK, PARSED, Key, Object
 from .sortedmap import SortedMap
 
@@ -176,6 +176,19 @@ class Store:
             obj = self.get(key)
             if obj is not None:
                 yield obj
+
+    def query(self, query: ListQuery, after: tuple[str, str] | None = None) -> Iterator[Object]:
+        """The objects a list asks for, in (namespace, name) order, lazily; `after` continues a page."""
+        if query.by:
+            found: Iterator[Object] = (
+                obj
+                for obj in self.find(query.by, query.value, query.gk)
+                if (query.namespace is None or obj.key.namespace == query.namespace)
+                and (after is None or (obj.key.namespace, obj.key.name) > after)
+            )
+        else:
+            found = self.list(query.gk, query.namespace, after)
+        return found if query.matches is None else filter(query.matches, found)
 
     def objects(self) -> Iterator[Object]:
         """Every object, in key order of kinds, then namespace and name."""

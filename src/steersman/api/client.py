@@ -1,0 +1,226 @@
+"""The client a controller is given: its only way to the world.
+
+The same client serves check, simulate and run; only what stands behind `exchange` differs. Reads come from the
+controller's own view (a cache that may lag) unless `fresh=True`. Everything read is frozen; `steersman.thaw` copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from steersman.api.begin import Api
+from steersman.api.kinds import Kind, Kinds
+from steersman.api.times import MICRO, parse_time, time_text
+from steersman.kernel.effect import Effect, ListQuery, Request
+from steersman.kernel.object import Key, Object
+from steersman.kernel.value import EMPTY, Frozen, freeze
+
+Exchange = Callable[[Effect], Any]
+
+
+class Memory(MutableMapping[str, Any]):
+    """What a controller remembers from one reconcile to the next. Lost in a crash. JSON values only; reads give frozen
+    values, so that remembering something new is always an assignment."""
+
+    __slots__ = ("_items", "changed")
+
+    def __init__(self, items: Frozen | None) -> None:
+        self._items: dict[str, Any] = dict(items or EMPTY)
+        self.changed = False
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._items[name] = freeze(value)
+        self.changed = True
+
+    def __delitem__(self, name: str) -> None:
+        del self._items[name]
+        self.changed = True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._items))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def frozen(self) -> Frozen | None:
+        """What is kept; None when nothing is."""
+        return Frozen(self._items) if self._items else None
+
+
+def key_of(obj: Mapping[str, Any], kinds: Kinds | None = None) -> Key:
+    """The key of an object as it was read or written. Raises `ValueError` when a part is missing."""
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    meta = obj.get("metadata") or EMPTY
+    if not api_version or not kind:
+        raise ValueError("an object needs apiVersion and kind; give a Key instead if you have only its name")
+    group = api_version.rpartition("/")[0]
+    return Key(group, kind, meta.get("namespace") or "", meta.get("name") or "")
+
+
+class Client:
+    """Reads and writes for one actor. Objects are JSON values; a `Key` or an object names what is meant."""
+
+    __slots__ = ("_exchange", "api", "manager", "memory", "wake", "wake_after")
+
+    def __init__(self, exchange: Exchange, api: Api, manager: str, memory: Memory | None = None) -> None:
+        self._exchange = exchange
+        self.api = api
+        self.manager = manager
+        self.memory = Memory(None) if memory is None else memory
+        self.wake: int | None = None
+        """The earliest time at which a `c.after` that was asked too early becomes true (microseconds)."""
+        self.wake_after: int | None = None
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def kind(self, text: str) -> Kind:
+        """The kind a text names: `apps/v1/Deployment`, `v1/Pod`, `deploy`."""
+        return self.api.kinds.find(text)
+
+    def key(self, kind: str, name: str, namespace: str = "") -> Key:
+        """The key of an object of a kind."""
+        found = self.kind(kind)
+        return Key(found.group, found.kind, namespace if found.namespaced else "", name)
+
+    @staticmethod
+    def _key(ref: Any) -> Key:
+        return ref if isinstance(ref, Key) else key_of(ref)
+
+    # -- reads -------------------------------------------------------------------------------------------------
+
+    def get(self, ref: Any, fresh: bool = False) -> Any:
+        """The object, frozen; None when it is not there (yet, in this view)."""
+        found: Object | None = self._exchange(Effect("get", self._key(ref), fresh))
+        return None if found is None else found.value
+
+    def list(
+        self,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        labels: Any = "",
+        fields: str = "",
+        owner: Any = None,
+        node: str = "",
+        fresh: bool = False,
+    ) -> list[Any]:
+        """Objects of a kind in (namespace, name) order. `labels`: a selector as text or as a LabelSelector object;
+        `owner`: an object, or its uid; `node`: pods bound to a node. The last two cost only their result."""
+        found = self.kind(kind)
+        query = self.api.query(found, namespace, labels, fields)
+        if owner is not None:
+            uid = owner if isinstance(owner, str) else owner["metadata"]["uid"]
+            query = query._replace(by="owner", value=uid)
+        elif node:
+            query = query._replace(by="node", value=node)
+        return [obj.value for obj in self._list(query, fresh)]
+
+    def _list(self, query: ListQuery, fresh: bool) -> tuple[Object, ...]:
+        items: tuple[Object, ...] = self._exchange(Effect("list", query, fresh))
+        return items
+
+    # -- writes ------------------------------------------------------------------------------------------------
+
+    def _write(self, verb: str, key: Key, body: Any, subresource: str = "", **options: Any) -> Any:
+        given = {name: value for name, value in options.items() if value}
+        request = Request(verb, key, body, subresource, manager=self.manager, options=Frozen(given))
+        value = self._exchange(Effect("write", request))
+        return value.value if isinstance(value, Object) else value
+
+    def create(self, obj: Mapping[str, Any]) -> Any:
+        """Creates an object (or, with metadata.generateName, one of a new name); returns it. Raises
+        `AlreadyExists`, `Invalid`, `NotFound` (no such namespace), `Forbidden`."""
+        return self._write("create", key_of(obj), obj)
+
+    def update(self, obj: Mapping[str, Any], subresource: str = "") -> Any:
+        """Replaces an object. With the resourceVersion it was read with, a version that is no longer the newest is
+        refused (`Conflict`)."""
+        meta = obj.get("metadata") or EMPTY
+        version = meta.get("resourceVersion", "")
+        if version:
+            rest = {field: value for field, value in meta.items() if field != "resourceVersion"}
+            obj = {**obj, "metadata": rest}
+        return self._write("update", key_of(obj), obj, subresource, rv=version)
+
+    def update_status(self, obj: Mapping[str, Any]) -> Any:
+        """Replaces the status of an object; the rest of `obj` is ignored but for its resourceVersion."""
+        return self.update(obj, "status")
+
+    def patch(self, ref: Any, patch: Any, subresource: str = "", *, rv: str = "") -> Any:
+        """A merge patch (a mapping: null removes) or a JSON patch (a list of operations)."""
+        form = "json" if isinstance(patch, list) else "merge"
+        return self._write("patch", self._key(ref), patch, subresource, patch=form, rv=rv)
+
+    def patch_status(self, ref: Any, status: Mapping[str, Any], *, rv: str = "") -> Any:
+        """A merge patch of the status alone."""
+        return self.patch(ref, {"status": status}, "status", rv=rv)
+
+    def apply(self, obj: Mapping[str, Any], *, force: bool = False, subresource: str = "") -> Any:
+        """Server-side apply under this controller's name. Raises `Conflict` naming the other managers."""
+        return self._write("apply", key_of(obj), obj, subresource, force=force)
+
+    def delete(self, ref: Any, *, uid: str = "", rv: str = "", grace: int | None = None) -> bool:
+        """Deletes an object; False when it was not there. `uid` and `rv` are preconditions (`Conflict`)."""
+        options: dict[str, Any] = {"uid": uid, "rv": rv}
+        if grace is not None:
+            options["grace"] = grace
+        request = Request("delete", self._key(ref), None, manager=self.manager, options=Frozen(options))
+        try:
+            self._exchange(Effect("write", request))
+        except Exception as error:
+            if getattr(error, "reason", "") == "NotFound":
+                return False
+            raise
+        return True
+
+    def bind(self, pod: Any, node: str) -> Any:
+        """Places a pod on a node."""
+        return self._write("create", self._key(pod), {"target": {"kind": "Node", "name": node}}, "binding")
+
+    # -- time, randomness, the outside -------------------------------------------------------------------------
+
+    def after(self, time: str | int, seconds: float) -> bool:
+        """Whether `seconds` have passed since `time`; if not, this key is reconciled again when they have."""
+        at = self._micro(time)
+        delay = round(seconds * MICRO)
+        if self._exchange(Effect("after", (at, delay))):
+            return True
+        due = at + delay
+        self.wake = due if self.wake is None else min(self.wake, due)
+        return False
+
+    def elapsed(self, time: str | int, seconds: float) -> bool:
+        """Whether `seconds` have passed since `time`."""
+        passed: bool = self._exchange(Effect("after", (self._micro(time), round(seconds * MICRO))))
+        return passed
+
+    @staticmethod
+    def _micro(time: str | int) -> int:
+        return parse_time(time) if isinstance(time, str) else time
+
+    def now(self) -> int:
+        """Microseconds since the epoch. What depends on it cannot be proved: prefer `after` and `elapsed`."""
+        now: int = self._exchange(Effect("now", None))
+        return now
+
+    def timestamp(self) -> str:
+        """The time as RFC 3339 text, to be written into an object for people to read."""
+        return time_text(self._exchange(Effect("stamp", None)) // MICRO)
+
+    def requeue(self, after: float) -> None:
+        """Reconciles this key again in `after` seconds."""
+        due = round(after * MICRO)
+        self.wake_after = due if self.wake_after is None else min(self.wake_after, due)
+
+    def random(self, size: int = 8) -> str:
+        """`size` random bytes as hexadecimal text."""
+        text: str = self._exchange(Effect("random", (self.manager, size)))
+        return text
+
+    def external(self, system: str, request: Any) -> Any:
+        """Asks an external system (DNS, a cloud): a model in check and simulate, a driver in run."""
+        return self._exchange(Effect("external", (system, freeze(request))))

@@ -1,0 +1,59 @@
+"""RFC 3339 text and microseconds since the epoch. Pure: civil-date arithmetic, no clock, no locale."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+MICRO: Final = 1_000_000
+_TEXT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))\Z"
+)
+
+
+class TimeError(ValueError):
+    """A text that is no RFC 3339 time."""
+
+
+@lru_cache(maxsize=1 << 10)
+def time_text(second: int) -> str:
+    """RFC 3339 of a whole second since the epoch, in UTC."""
+    days, rest = divmod(second, 86_400)
+    z = days + 719_468
+    era, day_of_era = divmod(z, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted + 2) // 5 + 1
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    year = year_of_era + era * 400 + (month <= 2)
+    hour, rest = divmod(rest, 3600)
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{rest // 60:02d}:{rest % 60:02d}Z"
+
+
+def micro_text(micro: int) -> str:
+    """RFC 3339 with microseconds, as Kubernetes' MicroTime is written."""
+    second, fraction = divmod(micro, MICRO)
+    return f"{time_text(second)[:-1]}.{fraction:06d}Z"
+
+
+@lru_cache(maxsize=1 << 12)
+def parse_time(text: str) -> int:
+    """Microseconds since the epoch of an RFC 3339 text. Raises `TimeError`."""
+    match = _TEXT.match(text)
+    if match is None:
+        raise TimeError(f"{text!r} is not a time; write RFC 3339, such as 2026-01-31T12:00:00Z")
+    year, month, day, hour, minute, second = (int(match.group(n)) for n in range(1, 7))
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60):
+        raise TimeError(f"{text!r} is not a time: a part is out of its range")
+    y = year - (month <= 2)
+    era, year_of_era = divmod(y, 400)
+    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    seconds = (era * 146_097 + day_of_era - 719_468) * 86_400 + hour * 3600 + minute * 60 + second
+    if match.group(8):
+        offset = int(match.group(9)) * 3600 + int(match.group(10)) * 60
+        seconds += -offset if match.group(8) == "+" else offset
+    fraction = int((match.group(7) or "0").ljust(6, "0")[:6])
+    return seconds * MICRO + fraction

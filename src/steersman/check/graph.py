@@ -1,0 +1,281 @@
+"""The graph of a search: visited fingerprints, shortest paths back, transitions, and what they say about liveness.
+
+Everything is an array of machine integers: a state costs its slot in an open-addressing table (20 B at a load of a third
+to two thirds) and 16 B of facts; a transition 8 B.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+SHARDS: Final = 64
+"""Parts of the table: each grows by itself, so growing never holds two whole tables."""
+FIRST_SLOTS: Final = 16
+LOAD_NUMERATOR, LOAD_DENOMINATOR = 2, 3
+LOW: Final = (1 << 64) - 1
+NONE: Final = 0xFFFFFFFF
+
+
+class _Shard:
+    __slots__ = ("high", "index", "low", "mask", "used")
+
+    def __init__(self, slots: int) -> None:
+        self.mask = slots - 1
+        self.used = 0
+        self.high = array("Q", bytes(8 * slots))
+        self.low = array("Q", bytes(8 * slots))
+        self.index = array("I", bytes(4 * slots))
+
+
+class Visited:
+    """128-bit fingerprints to consecutive state numbers."""
+
+    __slots__ = ("_shards", "size")
+
+    def __init__(self) -> None:
+        self._shards = [_Shard(FIRST_SLOTS) for _ in range(SHARDS)]
+        self.size = 0
+
+    def number(self, fingerprint: int) -> tuple[int, bool]:
+        """The state's number, and whether it is new."""
+        shard = self._shards[fingerprint >> 122]
+        low = fingerprint & LOW
+        high = fingerprint >> 64
+        mask, index = shard.mask, shard.index
+        at = low & mask
+        while True:
+            found = index[at]
+            if not found:
+                break
+            if shard.low[at] == low and shard.high[at] == high:
+                return found - 1, False
+            at = (at + 1) & mask
+        number = self.size
+        self.size = number + 1
+        shard.low[at], shard.high[at], index[at] = low, high, number + 1
+        shard.used += 1
+        if shard.used * LOAD_DENOMINATOR > (mask + 1) * LOAD_NUMERATOR:
+            self._grow(fingerprint >> 122)
+        return number, True
+
+    def _grow(self, which: int) -> None:
+        old = self._shards[which]
+        new = _Shard(2 * (old.mask + 1))
+        new.used = old.used
+        mask, low, high, index = new.mask, new.low, new.high, new.index
+        for at, number in enumerate(old.index):
+            if number:
+                place = old.low[at] & mask
+                while index[place]:
+                    place = (place + 1) & mask
+                low[place], high[place], index[place] = old.low[at], old.high[at], number
+        self._shards[which] = new
+
+    @property
+    def memory(self) -> int:
+        """Bytes held."""
+        return sum(20 * (shard.mask + 1) for shard in self._shards)
+
+
+class Recurrence(NamedTuple):
+    """A strongly connected component that a fair run may never leave."""
+
+    states: tuple[int, ...]
+    terminal: bool
+    """No edge but faults leads out of it."""
+    writes: bool
+    """Some transition inside it changes the store."""
+
+
+class Graph:
+    """States by number, in the order they were found (breadth first: numbers never decrease along shortest paths)."""
+
+    __slots__ = ("_edge_at", "actions", "by_action", "edge_action", "edge_target", "expanded", "parent", "stores", "via", "visited")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.visited = Visited()
+        self.parent = array("I")
+        self.via = array("I")
+        """The action by which a state was first reached."""
+        self.stores = array("I")
+        """The number of each state's store: equal numbers, equal canonical stores."""
+        self._edge_at = array("Q")
+        self.edge_target = array("I")
+        self.edge_action = array("I")
+        self.actions: list[str] = []
+        """Labels by action number."""
+        self.by_action: dict[str, int] = {}
+        self.expanded = array("I")
+
+    def __len__(self) -> int:
+        return self.visited.size
+
+    @property
+    def transitions(self) -> int:
+        """Edges so far."""
+        return len(self.edge_target)
+
+    def add(self, fingerprint: int, parent: int, action: int, store: int) -> tuple[int, bool]:
+        """Notes a state; its number, and whether it is new."""
+        number, new = self.visited.number(fingerprint)
+        if new:
+            self.parent.append(parent)
+            self.via.append(action)
+            self.stores.append(store)
+            self._edge_at.append(0)
+            self.expanded.append(0)
+        return number, new
+
+    def action(self, label: str) -> int:
+        """The number of a label."""
+        number = self.by_action.get(label)
+        if number is None:
+            number = self.by_action[label] = len(self.actions)
+            self.actions.append(label)
+        return number
+
+    def expand(self, state: int) -> None:
+        """From here on `edge` adds transitions of this state."""
+        self._edge_at[state] = len(self.edge_target)
+
+    def edge(self, state: int, action: int, target: int) -> None:
+        """One transition of the state being expanded."""
+        self.edge_target.append(target)
+        self.edge_action.append(action)
+        self.expanded[state] += 1
+
+    def edges(self, state: int) -> Iterator[tuple[int, int]]:
+        """(action, target) of a state's transitions; none when it was not expanded."""
+        start = self._edge_at[state]
+        for at in range(start, start + self.expanded[state]):
+            yield self.edge_action[at], self.edge_target[at]
+
+    def path(self, state: int) -> list[str]:
+        """The labels of a shortest way to a state."""
+        out = []
+        while self.parent[state] != NONE:
+            out.append(self.actions[self.via[state]])
+            state = self.parent[state]
+        out.reverse()
+        return out
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes of fingerprints and states, and of transitions."""
+        per_state = sum(part.itemsize * len(part) for part in (self.parent, self.via, self.stores, self.expanded))
+        return self.visited.memory + per_state + 8 * len(self._edge_at), 8 * len(self.edge_target)
+
+    # -- liveness ------------------------------------------------------------------------------------------------
+
+    def recurrences(self, is_fault: Callable[[str], bool], item_of: Callable[[str], str]) -> list[Recurrence]:
+        """Every component that a run which is fair to each item may stay in for ever.
+
+        Faults need not happen, so their edges do not count. An item (`item_of` a label) that is enabled in every state
+        of a component must move inside it, else staying there is unfair to it.
+        """
+        faulty = [is_fault(label) for label in self.actions]
+        items = [item_of(label) for label in self.actions]
+        out = []
+        for component in self._components(faulty):
+            inside = set(component)
+            terminal, writes, cyclic = True, False, False
+            moved: set[str] = set()
+            always: set[str] | None = None
+            for state in component:
+                enabled = set()
+                for action, target in self.edges(state):
+                    if faulty[action]:
+                        continue
+                    enabled.add(items[action])
+                    if target in inside:
+                        cyclic = True
+                        moved.add(items[action])
+                        writes = writes or self.stores[target] != self.stores[state]
+                    else:
+                        terminal = False
+                always = enabled if always is None else always & enabled
+            if terminal or (cyclic and not (always or set()) - moved):
+                out.append(Recurrence(tuple(component), terminal, writes))
+        return out
+
+    def _components(self, faulty: Sequence[bool]) -> Iterator[list[int]]:
+        """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion)."""
+        count = len(self)
+        index = array("I", [NONE]) * count
+        low = array("I", bytes(4 * count))
+        on_stack = bytearray(count)
+        stack: list[int] = []
+        clock = 0
+        for root in range(count):
+            if index[root] != NONE:
+                continue
+            work: list[tuple[int, Iterator[tuple[int, int]]]] = [(root, self.edges(root))]
+            index[root] = low[root] = clock
+            clock += 1
+            stack.append(root)
+            on_stack[root] = 1
+            while work:
+                state, edges = work[-1]
+                pushed = False
+                for action, target in edges:
+                    if faulty[action]:
+                        continue
+                    if index[target] == NONE:
+                        index[target] = low[target] = clock
+                        clock += 1
+                        stack.append(target)
+                        on_stack[target] = 1
+                        work.append((target, self.edges(target)))
+                        pushed = True
+                        break
+                    if on_stack[target] and index[target] < low[state]:
+                        low[state] = index[target]
+                if pushed:
+                    continue
+                work.pop()
+                if work and low[state] < low[work[-1][0]]:
+                    low[work[-1][0]] = low[state]
+                if low[state] == index[state]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack[member] = 0
+                        component.append(member)
+                        if member == state:
+                            break
+                    component.reverse()
+                    yield component
+
+    def cycle(self, component: Sequence[int], is_fault: Callable[[str], bool]) -> list[str]:
+        """Labels of a cycle inside a component that changes the store, if it has one; from its first state."""
+        inside = set(component)
+        start = component[0]
+        for state in component:
+            for action, target in self.edges(state):
+                changed = self.stores[target] != self.stores[state]
+                if target in inside and changed and not is_fault(self.actions[action]):
+                    there = self._within(start, state, inside, is_fault)
+                    back = self._within(target, start, inside, is_fault)
+                    return [*there, self.actions[action], *back]
+        return []
+
+    def _within(self, start: int, goal: int, inside: set[int], is_fault: Callable[[str], bool]) -> list[str]:
+        came: dict[int, tuple[int, int]] = {}
+        queue = deque([start])
+        seen = {start}
+        while queue and goal not in seen:
+            state = queue.popleft()
+            for action, target in self.edges(state):
+                if target in inside and target not in seen and not is_fault(self.actions[action]):
+                    seen.add(target)
+                    came[target] = (state, action)
+                    queue.append(target)
+        out = []
+        while goal != start:
+            goal, action = came[goal]
+            out.append(self.actions[action])
+        out.reverse()
+        return out

@@ -1,0 +1,31 @@
+"""Components: parts of a control plane too big to be a reconcile per object.
+
+The scheduler and the kubelets of 5,000 virtual nodes keep state derived from the objects they watch. That state comes
+from delivered events and from the component's own effects only, so it can always be rebuilt from a view (law:
+incremental = rebuilt). Check uses a component or its plain twin, a controller tested to behave the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .effect import Event, Request
+from .store import Store
+
+
+class Component(Protocol):
+    """One component. The state belongs to the component; the world only carries it from call to call."""
+
+    name: str
+
+    def start(self, store: Store) -> Any:
+        """The state that follows from a store."""
+
+    def on_event(self, state: Any, event: Event) -> Any:
+        """The state after one event."""
+
+    def advance(self, state: Any, now: int) -> tuple[Any, list[Request]]:
+        """Does what is due at `now` (microseconds): the next state, and the requests to make, in order."""
+
+    def next_deadline(self, state: Any) -> int | None:
+        """When there is something to do (microseconds); None: not before the next event."""

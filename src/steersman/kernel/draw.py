@@ -1,0 +1,58 @@
+"""Drawing names and uids in a checked world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .identity import suffix_text, uid_text
+from .object import Object
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+def draw_smallest(world: World, question: Any) -> str:
+    """The smallest name suffix or uid that nothing in the world mentions.
+
+    What is mentioned nowhere cannot be told from what never was, so drawing it again is unobservable, and worlds that
+    differ only in how often things were made and deleted are the same world.
+    """
+    kind, key = question[0], question[1]
+    number = 0
+    while True:
+        if kind == "uid":
+            answer = wanted = uid_text(str(key), number)
+        else:
+            answer = suffix_text(number)
+            wanted = f"{question[2]}{answer}"
+        if wanted not in world.drawn:
+            world.drawn = {**world.drawn, wanted: None}
+            return answer
+        if not _mentioned(world, wanted):
+            return answer
+        number += 1
+
+
+def _mentioned(world: World, text: str) -> bool:
+    raw = text.encode()
+    stores = [world.store, *[before for view in world.views.values() for _, before in view.waiting]]
+    for store in stores:
+        for obj in store.objects():
+            if _mentions(obj, text, raw):
+                return True
+    for item, flight in world.flights.items():
+        if item[1].name == text:
+            return True
+        for key, seen in flight.versions.items():
+            if key.name == text or any(_mentions(obj, text, raw) for obj in seen):
+                return True
+    if any(key.name == text for _, key in (*world.pending, *world.wakes)):
+        return True
+    return any(text in str(memory) for memory in world.memory.values())
+
+
+def _mentions(obj: Object, text: str, raw: bytes) -> bool:
+    if obj.key.name == text:
+        return True
+    sections = (obj.meta, obj.spec, obj.rest, obj.status)
+    return any(section is not None and raw in section.raw for section in sections)

@@ -1,0 +1,158 @@
+"""Identity: when two states are the same for everybody who could tell.
+
+One reviewed table says, by kind and path, what of an object does not count: `drop` (nobody compares it), `rank`
+(only its order among the like values of the same object counts), `token` (kept: check's uids and generated names are
+canonical already, see `smallest`), `clip` (values above a bound are one). Without it no livelock ever closes into a
+loop: generations and times count up for ever. `Canon(())` is the table switched off (law C1).
+
+Terms are 128-bit hashes of (component, slot, digest); a state's fingerprint is their *sum*: XOR would let twins cancel.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import orjson
+from xxhash import xxh3_128_intdigest
+
+from .object import SORTED, Object, Section
+
+GK = tuple[str, str]
+Tree = dict[str, Any]
+SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Letters of generated names, as Kubernetes draws them: no vowels, so no words."""
+SUFFIX_LENGTH: Final = 5
+
+
+def digest(*parts: Any) -> int:
+    """128 bits of the parts' texts."""
+    return xxh3_128_intdigest("\0".join([str(part) for part in parts]).encode())
+
+
+class Rule(NamedTuple):
+    """One row of the table. `path` starts at the object; `[]` stands for every item of a list."""
+
+    gk: GK | None
+    path: str
+    action: str
+    """drop | rank | token | clip:N"""
+    why: str
+
+
+TABLE: Final[tuple[Rule, ...]] = (
+    Rule(None, "metadata.creationTimestamp", "drop", "order of creation is not order of anything a loop may rely on"),
+    Rule(None, "metadata.deletionTimestamp", "token:set", "that deletion began counts, not when"),
+    Rule(None, "metadata.generation", "rank", "counts up with every change of spec; only compared with observed ones"),
+    Rule(None, "status.observedGeneration", "rank", "see metadata.generation"),
+    Rule(None, "status.conditions[].observedGeneration", "rank", "see metadata.generation"),
+    Rule(None, "status.conditions[].lastTransitionTime", "drop", "for people; delays are read through c.after"),
+    Rule(None, "status.conditions[].lastUpdateTime", "drop", "for people"),
+    Rule(None, "status.conditions[].lastProbeTime", "drop", "for people"),
+    Rule(None, "status.conditions[].lastHeartbeatTime", "drop", "for people"),
+    Rule(("", "Pod"), "status.startTime", "drop", "for people"),
+    Rule(("", "Pod"), "status.containerStatuses[].state.running.startedAt", "drop", "for people"),
+    Rule(("", "Pod"), "status.containerStatuses[].state.terminated.startedAt", "drop", "for people"),
+    Rule(("", "Pod"), "status.containerStatuses[].state.terminated.finishedAt", "drop", "for people"),
+)
+
+
+class Canon:
+    """The canonical digests under one table. Caches what it computes on sections and objects: use one per process
+    of search."""
+
+    __slots__ = ("_trees", "managers", "table")
+
+    def __init__(self, table: tuple[Rule, ...] = TABLE, managers: bool = True) -> None:
+        self.table = table
+        self.managers = managers
+        """Whether managedFields count. Controllers never see them, so they can only matter where somebody applies."""
+        self._trees: dict[GK, Tree] = {}
+
+    def of(self, obj: Object) -> int:
+        """The canonical digest of an object: its key, what counts of its sections, and who manages which fields."""
+        found = obj._canon
+        if found is not None and found[0] is self:
+            return found[1]  # type: ignore[no-any-return]
+        tree = self._tree(obj.key.gk)
+        counters: list[Any] = []
+        parts: list[Any] = [*obj.key, obj.node or ""]
+        for name, section in (("metadata", obj.meta), ("spec", obj.spec), ("", obj.rest), ("status", obj.status)):
+            if section is None:
+                parts.append("")
+                continue
+            text, ranked = self._section(section, tree if name == "" else tree.get(name))
+            parts.append(text)
+            counters.extend(ranked)
+        order = sorted(set(counters))
+        parts.extend([order.index(counter) for counter in counters])
+        if self.managers:
+            parts.extend([f"{m.name}\1{m.operation}\1{m.subresource}\1{m.fields.digest():x}" for m in obj.managers])
+        value = digest(*parts)
+        obj._canon = (self, value)
+        return value
+
+    def _section(self, section: Section, tree: Tree | None) -> tuple[str, tuple[Any, ...]]:
+        if not tree:
+            return f"{section.digest:x}", ()
+        found = section._canon
+        if found is not None and found[0] is tree:
+            return found[1]  # type: ignore[no-any-return]
+        counters: list[Any] = []
+        value = _apply(section.value, tree, counters)
+        text = f"{xxh3_128_intdigest(orjson.dumps(value, option=SORTED)):x}"
+        section._canon = (tree, (text, tuple(counters)))
+        return text, tuple(counters)
+
+    def _tree(self, gk: GK) -> Tree:
+        tree = self._trees.get(gk)
+        if tree is None:
+            tree = self._trees[gk] = {}
+            for rule in self.table:
+                if rule.gk is None or rule.gk == gk:
+                    node = tree
+                    *inner, last = rule.path.replace("[]", ".[]").split(".")
+                    for name in inner:
+                        node = node.setdefault(name, {})
+                    node[last] = rule.action
+        return tree
+
+
+def _apply(value: Any, tree: Tree, counters: list[Any]) -> Any:
+    """`value` with the table's rows applied; ranked values are collected and leave a mark."""
+    if isinstance(value, list):
+        below = tree.get("[]")
+        return [_apply(item, below, counters) for item in value] if below else value
+    if not isinstance(value, dict):
+        return value
+    out: dict[str, Any] = {}
+    for name in sorted(value):
+        item, action = value[name], tree.get(name)
+        if action is None:
+            out[name] = item
+        elif isinstance(action, dict):
+            out[name] = _apply(item, action, counters)
+        elif action == "rank":
+            counters.append(item)
+            out[name] = "#"
+        elif action.startswith("token:"):
+            out[name] = action
+        elif action.startswith("clip:"):
+            out[name] = min(item, int(action[5:])) if isinstance(item, int) else item
+        elif action != "drop":
+            out[name] = item
+    return out
+
+
+def uid_text(slot: str, number: int) -> str:
+    """A uid that looks like one (UUID version 4) and is a function of slot and number."""
+    bits = f"{xxh3_128_intdigest(f'{slot}#{number}'.encode()):032x}"
+    return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-8{bits[17:20]}-{bits[20:]}"
+
+
+def suffix_text(number: int) -> str:
+    """The `number`-th suffix of generated names."""
+    out = ""
+    for _ in range(SUFFIX_LENGTH):
+        number, at = divmod(number, len(SUFFIX_ALPHABET))
+        out = SUFFIX_ALPHABET[at] + out
+    return out

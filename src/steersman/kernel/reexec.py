@@ -1,0 +1,329 @@
+"""Re-execution: how a plain synchronous reconcile is stopped between any two of its calls.
+
+A reconcile in flight is a start (controller, key, memory) and the outcomes of the calls it made so far. To take it one
+call further it is run again from its start, fed with those outcomes, up to its next call: there `Suspend` is raised. A
+crash just forgets it; two futures share its past.
+
+Equal pasts lead to equal futures, so the reconciles of one search form a trie: its nodes are (start, outcomes so far),
+each with the next call or the result. Walking an edge that exists costs a dict lookup: this is the read-set memo. A
+reconcile must therefore be a function of what it reads. Every new edge is executed twice, the second time with all
+resourceVersions shifted, and whatever differs is reported as a `Finding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import orjson
+
+from .effect import GK, Effect, Event, Refused, Request
+from .identity import Canon, digest
+from .object import SORTED, Key, Object
+from .store import Store
+from .value import Frozen
+
+MAX_CALLS: Final = 10_000
+"""Calls of one reconcile: more is a loop that never ends (Kubernetes' own busiest make some hundreds)."""
+RV_SHIFT: Final = 1_000_003
+"""What the second execution adds to every resourceVersion it shows."""
+
+
+class Suspend(BaseException):
+    """The reconcile has reached its next call. Not an Exception: `except Exception` must not catch it."""
+
+
+class Result(NamedTuple):
+    """How a reconcile ended."""
+
+    memory: Frozen | None = None
+    requeue_after: int | None = None
+    """Run again this many microseconds from now."""
+    requeue_at: int | None = None
+    """Run again at this time (`c.after` was asked too early)."""
+    requeue: bool = False
+    error: str | None = None
+    """The text of the exception it ended with; it is then run again, with back-off."""
+    api_error: bool = False
+    """The exception was a refused request: part of life. Anything else is a bug of the controller."""
+
+
+class Outcome(NamedTuple):
+    """What a call gave: a value or a refusal, and its two digests."""
+
+    value: Any
+    """Object | tuple of Objects | Refused | JSON scalar or value."""
+    concrete: int
+    canonical: int
+
+
+Exchange = Callable[[Effect], Any]
+"""Performs an effect for a controller: returns the value or raises `Refused`."""
+
+
+class Reconciler(Protocol):
+    """A controller as the kernel sees it."""
+
+    name: str
+    workers: int
+    """Reconciles of different keys that may be in flight at a time."""
+    code: str
+    """Digest of the controller's code, for memos and journals."""
+    informers: tuple[GK, ...]
+    """Kinds it watches or says it reads."""
+
+    def listens(self, gk: GK) -> bool:
+        """Whether events of a kind can trigger it."""
+
+    def triggers(self, event: Event, store: Store) -> Sequence[Key]:
+        """The keys an event puts on the work queue."""
+
+    def initial(self, store: Store) -> Sequence[Key]:
+        """The keys to reconcile after a start."""
+
+    def execute(self, key: Key, memory: Frozen | None, exchange: Exchange) -> Result:
+        """One whole reconcile by a fresh instance. Lets `Suspend` through."""
+
+
+class Finding(NamedTuple):
+    """A fault of a controller that is seen while it runs, whatever the properties say."""
+
+    kind: str
+    """non-determinism | resource-version | swallowed-suspend | endless"""
+    who: str
+    key: Key
+    text: str
+
+
+class Node:
+    """A reconcile in flight: a place in the trie of outcomes."""
+
+    __slots__ = ("canonical", "children", "depth", "effect", "key", "loop", "memory", "outcome", "parent", "result",
+                 "version")  # fmt: skip
+
+    def __init__(
+        self, loop: int, key: Key, memory: Frozen | None, parent: Node | None, outcome: Outcome | None
+    ) -> None:
+        self.loop = loop
+        self.key = key
+        self.memory = memory
+        self.parent = parent
+        self.outcome = outcome
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.canonical = 0
+        self.effect: Effect | None = None
+        """The next call; None when the reconcile has ended."""
+        self.result: Result | None = None
+        self.version = -1
+        """The precondition of a write: it names the n-th version of its object that this reconcile has seen."""
+        self.children: dict[int, Node] = {}
+
+    def journal(self) -> list[Outcome]:
+        """The outcomes from the start to here."""
+        out: list[Outcome] = []
+        node: Node | None = self
+        while node is not None and node.outcome is not None:
+            out.append(node.outcome)
+            node = node.parent
+        out.reverse()
+        return out
+
+
+class _Replay:
+    """The exchange of an execution: answers from the journal, then suspends."""
+
+    def __init__(self, journal: Sequence[Outcome]) -> None:
+        self.journal = journal
+        self.at = 0
+        self.effect: Effect | None = None
+        self.made: list[Effect] = []
+
+    def __call__(self, effect: Effect) -> Any:
+        if self.effect is not None:
+            raise Suspend
+        if self.at == len(self.journal):
+            self.effect = effect
+            raise Suspend
+        outcome = self.journal[self.at]
+        self.at += 1
+        self.made.append(effect)
+        if isinstance(outcome.value, Refused):
+            raise outcome.value
+        return outcome.value
+
+
+class Reexec:
+    """The trie of all reconciles of one search, and what was found while growing it."""
+
+    def __init__(self, loops: Sequence[Reconciler], canon: Canon, twice: bool = True, memo: bool = True) -> None:
+        self.loops = loops
+        self.canon = canon
+        self.twice = twice
+        self.memo = memo
+        self.executions = 0
+        """Real executions of controllers."""
+        self.hits = 0
+        """Edges that were there already."""
+        self.findings: dict[tuple[str, str], Finding] = {}
+        self._roots: dict[tuple[int, Key, bytes], Node] = {}
+
+    def root(self, loop: int, key: Key, memory: Frozen | None) -> Node:
+        """The start of a reconcile."""
+        text = b"" if memory is None else orjson.dumps(memory, option=SORTED)
+        place = (loop, key, text)
+        node = self._roots.get(place) if self.memo else None
+        if node is None:
+            node = Node(loop, key, memory, None, None)
+            node.canonical = digest("start", self.loops[loop].name, key, text)
+            self._grow(node)
+            self._roots[place] = node
+        else:
+            self.hits += 1
+        return node
+
+    def advance(self, node: Node, outcome: Outcome) -> Node:
+        """The reconcile one call further."""
+        child = node.children.get(outcome.concrete) if self.memo else None
+        if child is not None:
+            self.hits += 1
+            return child
+        child = Node(node.loop, node.key, node.memory, node, outcome)
+        child.canonical = digest(f"{node.canonical:x}", f"{outcome.canonical:x}")
+        self._grow(child)
+        node.children[outcome.concrete] = child
+        return child
+
+    def _grow(self, node: Node) -> None:
+        """Executes up to the node's next call, twice, and stores what came of it."""
+        journal = node.journal()
+        node.effect, node.result = self._execute(node, journal)
+        if node.effect is not None and node.effect.op == "write":
+            node.effect, node.version = _tokenise(node.effect, journal)
+        if self.twice:
+            self._compare(node, journal)
+
+    def _execute(self, node: Node, journal: Sequence[Outcome]) -> tuple[Effect | None, Result | None]:
+        self.executions += 1
+        loop = self.loops[node.loop]
+        replay = _Replay(journal)
+        if len(journal) >= MAX_CALLS:
+            text = f"made {MAX_CALLS:,} calls in one reconcile; it was ended there"
+            self._find("endless", node, text)
+            return None, Result(node.memory, error=text)
+        try:
+            result = loop.execute(node.key, node.memory, replay)
+        except Suspend:
+            result = None
+        if replay.effect is not None:
+            if result is not None:
+                self._find("swallowed-suspend", node, "caught BaseException around a call; catch Exception instead")
+            return replay.effect, None
+        if replay.at < len(journal):
+            self._find("non-determinism", node, f"made {replay.at} calls where it had made {len(journal)} before")
+        return None, result
+
+    def _compare(self, node: Node, journal: Sequence[Outcome]) -> None:
+        shifted = [_shift(outcome) for outcome in journal]
+        effect, result = self._execute(node, shifted)
+        version = -1
+        if effect is not None and effect.op == "write":
+            effect, version = _tokenise(effect, shifted)
+        if version == node.version and _same(effect, node.effect) and _same_result(result, node.result):
+            return
+        again, result_again = self._execute(node, journal)
+        if again is not None and again.op == "write":
+            again, _ = _tokenise(again, journal)
+        if _same(again, node.effect) and _same_result(result_again, node.result):
+            self._find("resource-version", node, "computes with resourceVersion, which is only ever to be compared")
+        else:
+            first = node.effect or node.result
+            second = again or result_again
+            text = f"the same reads led first to {_brief(first)}, then to {_brief(second)}"
+            self._find("non-determinism", node, text)
+
+    def _find(self, kind: str, node: Node, text: str) -> None:
+        name = self.loops[node.loop].name
+        self.findings.setdefault((kind, name), Finding(kind, name, node.key, text))
+
+
+def _brief(what: Any) -> str:
+    text = str(what)
+    if isinstance(what, Effect) and what.op == "write":
+        body = orjson.dumps(what.what.body, default=str).decode()
+        text = f"{text} {body}"
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+def _tokenise(effect: Effect, journal: Sequence[Outcome]) -> tuple[Effect, int]:
+    """A write whose precondition is a version this reconcile read names that version, not its revision."""
+    request: Request = effect.what
+    wanted = request.options.get("rv")
+    if not wanted:
+        return effect, -1
+    seen: list[int] = []
+    for outcome in journal:
+        for obj in outcome.value if isinstance(outcome.value, tuple) else (outcome.value,):
+            if isinstance(obj, Object) and obj.key == request.key and obj.rv not in seen:
+                seen.append(obj.rv)
+    for number, rv in enumerate(seen):
+        if str(rv) == str(wanted):
+            options = {name: value for name, value in request.options.items() if name != "rv"}
+            return effect._replace(what=request._replace(options=options)), number
+    return effect, -1
+
+
+def _shift(outcome: Outcome) -> Outcome:
+    value = outcome.value
+    if isinstance(value, Object):
+        return outcome._replace(value=value.at(value.rv + RV_SHIFT))
+    if isinstance(value, tuple):
+        shifted = tuple([v.at(v.rv + RV_SHIFT) if isinstance(v, Object) else v for v in value])
+        return outcome._replace(value=shifted)
+    return outcome
+
+
+def _same(a: Effect | None, b: Effect | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    if a.op != b.op or a.fresh != b.fresh:
+        return False
+    if a.op == "list":
+        return bool(a.what[:5] == b.what[:5])
+    if a.op == "write":
+        x, y = a.what, b.what
+        return bool(x[:2] == y[:2] and x[3:] == y[3:] and _json(x.body) == _json(y.body))
+    return bool(a.what == b.what)
+
+
+def _same_result(a: Result | None, b: Result | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a[1:] == b[1:] and _json(a.memory) == _json(b.memory)
+
+
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, option=SORTED, default=str)
+
+
+def outcome_of(value: Any, canon: Canon, versions: Mapping[Key, tuple[Object, ...]]) -> Outcome:
+    """The outcome of a call. `versions` are those the reconcile had seen before: an object's place among them is part
+    of the digests, its revision is not."""
+    if isinstance(value, Object):
+        at = _place(value, versions)
+        return Outcome(value, digest("o", value.content, at), digest("o", canon.of(value), at))
+    if isinstance(value, tuple):
+        places = [_place(obj, versions) for obj in value] if versions else ""
+        concrete = digest("l", places, *[obj.content for obj in value])
+        return Outcome(value, concrete, digest("l", places, *[canon.of(obj) for obj in value]))
+    if isinstance(value, Refused):
+        both = digest("refused", value.code, value.reason, value)
+        return Outcome(value, both, both)
+    both = digest("value", _json(value))
+    return Outcome(value, both, both)
+
+
+def _place(obj: Object, versions: Mapping[Key, tuple[Object, ...]]) -> int:
+    for number, seen in enumerate(versions.get(obj.key, ())):
+        if seen.rv == obj.rv:
+            return number + 1
+    return 0

@@ -1,0 +1,106 @@
+"""The System: what a world is made of. Faces build one; the kernel imports none of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .component import Component
+from .draw import draw_smallest
+from .effect import GK, Effect, Outcome, Refused, Request
+from .identity import Canon
+from .reexec import Reconciler, Reexec
+from .store import Store
+
+if TYPE_CHECKING:
+    from .world import World
+
+Exchange = Callable[[Effect], Any]
+
+
+class UserStep(NamedTuple):
+    """Something a person does once, at any moment: `do(exchange)` makes requests."""
+
+    name: str
+    do: Callable[[Exchange], None]
+
+
+class System:
+    """What a world is made of. Immutable while a search or a simulation runs."""
+
+    def __init__(
+        self,
+        begin: Callable[[Store, Request], Outcome],
+        loops: Sequence[Reconciler] = (),
+        users: Sequence[UserStep] = (),
+        components: Sequence[Component] = (),
+        *,
+        canon: Canon | None = None,
+        lag: int = 0,
+        budgets: tuple[int, int] = (0, 0),
+        persistent: bool = True,
+        atomic: bool = False,
+        backoff: Callable[[int], int] | None = None,
+        draw: Callable[[World, Any], str] | None = None,
+        external: Callable[[str, Any], Any] | None = None,
+        call: Callable[[str, Any], Any] | None = None,
+        twice: bool = True,
+        memo: bool = True,
+        refuse_conflict: Callable[[Request], Refused] | None = None,
+    ) -> None:
+        self.begin = begin
+        self.loops = tuple(loops)
+        self.users = tuple(users)
+        self.components = tuple(components)
+        self.canon = canon or Canon()
+        self.lag = lag
+        """Events a controller's view of a kind may be behind."""
+        self.budgets = budgets
+        """Crashes and injected conflicts per path."""
+        self.persistent = persistent
+        """Keep old worlds intact: the store is forked before it is written to."""
+        self.atomic = atomic
+        """A reconcile is one Action."""
+        self.backoff = backoff
+        """Failures of an item so far → microseconds until it is tried again; None: at any time (check)."""
+        self.draw = draw or draw_smallest
+        self.external = external
+        self.call = call
+        self.refuse_conflict = refuse_conflict
+        self.reexec = Reexec(self.loops, self.canon, twice, memo)
+        self.informers: list[set[GK]] = [set(loop.informers) for loop in self.loops]
+        """Kinds each controller reads through a cache. Learned while it runs: see `Learned`."""
+        self.raw_time: set[str] = set()
+        """Controllers that read the raw time: what depends on it is BOUNDED."""
+        self._listeners: dict[GK, tuple[int, ...]] = {}
+        self._by_name = {loop.name: index for index, loop in enumerate(self.loops)}
+
+    def learn(self, learned: Learned) -> None:
+        """Takes in what a search found out; worlds made before do not count any more."""
+        if learned.gk is not None:
+            self.informers[learned.loop].add(learned.gk)
+        else:
+            self.canon = Canon(self.canon.table, managers=True)
+            self.reexec = Reexec(self.loops, self.canon, self.reexec.twice, self.reexec.memo)
+
+    def loop_index(self, name: str) -> int:
+        """The controller of a name."""
+        return self._by_name[name]
+
+    def listeners(self, gk: GK) -> tuple[int, ...]:
+        """The controllers that events of a kind can trigger."""
+        found = self._listeners.get(gk)
+        if found is None:
+            found = self._listeners[gk] = tuple([i for i, loop in enumerate(self.loops) if loop.listens(gk)])
+        return found
+
+
+class Learned(Exception):
+    """A search found out something that must hold from its start: a kind that a controller reads through its cache
+    (views of it must lag), or that somebody applies (then managedFields count). `System.learn` takes it in; the search
+    starts again."""
+
+    def __init__(self, loop: int = -1, gk: GK | None = None) -> None:
+        super().__init__(f"controller {loop} reads {gk}" if gk else "somebody applies")
+        self.loop = loop
+        self.gk = gk

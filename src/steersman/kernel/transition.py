@@ -1,0 +1,93 @@
+"""Transitions: which Actions a world has, and the world after one of them."""
+
+from __future__ import annotations
+
+from .action import Action
+from .effect import Commit, Effect
+from .object import Key
+from .world import World
+
+
+def enabled(world: World) -> list[Action]:
+    """Everything that can happen next, sorted."""
+    system = world.system
+    loops = system.loops
+    out: list[Action] = []
+    busy: dict[int, int] = {}
+    crashes, conflicts = world.budgets
+    for (loop, key), flight in world.flights.items():
+        busy[loop] = busy.get(loop, 0) + 1
+        name = loops[loop].name
+        number = flight.node.depth + 1
+        if flight.waiting is not None:
+            out.append(Action("commit" if isinstance(flight.waiting, Commit) else "call", name, key, number))
+            continue
+        out.append(Action("cont", name, key, number))
+        if conflicts and _can_conflict(flight.node.effect):
+            out.append(Action("conflict", name, key, number))
+        if crashes and flight.wrote:
+            crash = Action("crash", name)
+            if crash not in out:
+                out.append(crash)
+    for item in world.pending:
+        if item not in world.flights and busy.get(item[0], 0) < loops[item[0]].workers:
+            out.append(Action("run", loops[item[0]].name, item[1]))
+    for loop, gk in world.views:
+        out.append(Action("deliver", loops[loop].name, Key(*gk, "", "")))
+    for loop, key in world.wakes:
+        out.append(Action("fire", loops[loop].name, key))
+    for user in world.users:
+        out.append(Action("user", system.users[user].name))
+    for index, component in enumerate(system.components):
+        if component.next_deadline(world.components[index]) is not None:
+            out.append(Action("advance", component.name))
+    out.sort()
+    return out
+
+
+def _can_conflict(effect: Effect | None) -> bool:
+    return effect is not None and effect.op == "write" and effect.what.verb in ("update", "patch", "apply")
+
+
+def apply(world: World, action: Action) -> World:
+    """The world after an enabled Action; the given one stays as it is."""
+    after = world.fork()
+    step(after, action)
+    return after
+
+
+def step(world: World, action: Action) -> None:
+    """The same, in place."""
+    system = world.system
+    op = action.op
+    if op == "user":
+        names = [user.name for user in system.users]
+        world.user(names.index(action.who))
+        return
+    if op == "advance":
+        world.advance([component.name for component in system.components].index(action.who))
+        return
+    loop = system.loop_index(action.who)
+    item = (loop, action.key)
+    if op == "run":
+        world.run(item)
+        while system.atomic and item in world.flights:
+            world.cont(item)
+    elif op == "cont":
+        world.cont(item)
+    elif op == "conflict":
+        world.cont(item, conflict=True)
+    elif op == "deliver":
+        world.deliver(loop, action.key.gk)
+    elif op == "fire":
+        world.fire(item)
+    elif op == "crash":
+        crashes, conflicts = world.budgets
+        world.budgets = (crashes - 1, conflicts)
+        world.crash(loop)
+    elif op == "call":
+        world.call(item)
+    elif op == "commit":
+        world.commit(item)
+    else:
+        raise ValueError(f"no such action: {action.label}")

@@ -1,0 +1,501 @@
+"""The World: everything native, and what can happen to it.
+
+Its methods are the transitions, in place, for whoever holds a private fork; `kernel.transition` has them as Actions.
+They are total and deterministic: no clock, no randomness, no hidden state. A world is never changed once it was handed
+out. What it is made of stands in its `System`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from .effect import GK, Call, Commit, Effect, Event, ListQuery, Refused, Reply, Request
+from .effect import Outcome as Answer
+from .identity import digest
+from .object import MASK, SORTED, Key, Object
+from .reexec import Node, Result, outcome_of
+from .sortedmap import SortedMap
+from .store import Store, StoreConfig
+from .system import Learned, System
+from .value import Frozen
+from .view import View
+
+START: Final = 1_767_225_600 * 1_000_000
+"""When every checked world begins, in microseconds: 2026-01-01T00:00:00Z. Any time would do."""
+
+Item = tuple[int, Key]
+_terms: dict[Any, int] = {}
+TERMS_LIMIT: Final = 1 << 20
+"""Cached hashes of small tuples; emptied when full."""
+
+
+def _term(*parts: Any) -> int:
+    found = _terms.get(parts)
+    if found is None:
+        if len(_terms) >= TERMS_LIMIT:
+            _terms.clear()
+        found = _terms[parts] = digest(*parts)
+    return found
+
+
+class Flight(NamedTuple):
+    """A reconcile in flight."""
+
+    node: Node
+    versions: Mapping[Key, tuple[Object, ...]]
+    """The versions it has read or written, by slot, in the order it met them."""
+    wrote: bool = False
+    waiting: Call | Commit | None = None
+    """A write that has left the controller and is not yet committed (webhooks)."""
+
+
+class World:
+    """One state. Read it freely; change it only through `step` on a private fork."""
+
+    __slots__ = (
+        "budgets",
+        "components",
+        "drawn",
+        "events",
+        "failures",
+        "flights",
+        "memory",
+        "now",
+        "pending",
+        "store",
+        "sum_pending",
+        "system",
+        "timers",
+        "users",
+        "views",
+        "wakes",
+    )
+
+    def __init__(self, system: System, store: Store | None = None, now: int = START) -> None:
+        self.system = system
+        self.store = store or Store(StoreConfig(canonical=system.canon.of))
+        self.now = now
+        self.pending: dict[Item, None] = {}
+        """The work queues."""
+        self.sum_pending = 0
+        self.flights: dict[Item, Flight] = {}
+        self.memory: dict[int, Frozen] = {}
+        self.views: dict[tuple[int, GK], View] = {}
+        self.wakes: dict[Item, int] = {}
+        """When an item is to be put on its queue again."""
+        self.timers: SortedMap[tuple[int, int, Key], None] = SortedMap(self)
+        self.failures: dict[Item, int] = {}
+        self.budgets = system.budgets
+        self.users = tuple(range(len(system.users)))
+        """Users who have not acted yet."""
+        self.components: list[Any] = []
+        self.drawn: dict[str, None] = {}
+        """Names and uids ever drawn on this path: only these can be in use (see `draw_smallest`)."""
+        self.events: list[Event] = []
+        """What the last step committed, for properties and watchers."""
+
+    def fork(self) -> World:
+        """A private copy; containers are copied, contents shared."""
+        other = World.__new__(World)
+        other.system = self.system
+        other.store = self.store
+        other.now = self.now
+        other.pending = self.pending.copy()
+        other.sum_pending = self.sum_pending
+        other.flights = self.flights.copy()
+        other.memory = self.memory
+        other.views = self.views
+        other.wakes = self.wakes
+        other.timers = self.timers
+        other.failures = self.failures
+        other.budgets = self.budgets
+        other.users = self.users
+        other.components = self.components
+        other.drawn = self.drawn
+        other.events = []
+        return other
+
+    def start(self) -> World:
+        """Starts every controller and component: initial lists fill the work queues."""
+        for index, loop in enumerate(self.system.loops):
+            for key in loop.initial(self.store):
+                self.enqueue(index, key)
+        self.components = [component.start(self.store) for component in self.system.components]
+        return self
+
+    @property
+    def quiescent(self) -> bool:
+        """Nothing is going on and nothing is on its way; timers and users may be left."""
+        return not (self.pending or self.flights or self.views)
+
+    # -- fingerprint -----------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> int:
+        """128 bits of everything that any future can depend on, in canonical form."""
+        total = self.store.sum_canonical + self.sum_pending
+        for (loop, key), flight in self.flights.items():
+            total += _term("flight", loop, key, flight.node.canonical, flight.wrote, self._relations(flight))
+        for (loop, gk), view in self.views.items():
+            canon = self.system.canon.of
+            parts: list[Any] = ["view", loop, gk]
+            for event, _ in view.waiting:
+                parts.append(event.key)
+                parts.append(0 if event.old is None else canon(event.old))
+                parts.append(0 if event.new is None else canon(event.new))
+            total += _term(*parts)
+        if self.wakes:
+            order = sorted(set(self.wakes.values()))
+            for item, at in self.wakes.items():
+                total += _term("wake", item, order.index(at), at <= self.now)
+        for loop, memory in self.memory.items():
+            total += digest("memory", loop, orjson.dumps(memory, option=SORTED))
+        for index, state in enumerate(self.components):
+            total += digest("component", index, self.system.components[index].next_deadline(state) is None)
+        return (total + _term("rest", self.budgets, self.users)) & MASK
+
+    def _relations(self, flight: Flight) -> tuple[Any, ...]:
+        """How the versions a reconcile has seen relate to the ones it may still meet: the head's and its views'."""
+        out: list[Any] = []
+        for key, seen in flight.versions.items():
+            head = self.store.get(key)
+            revs = [0 if head is None else head.rv]
+            view = self.views.get((flight.node.loop, (key.group, key.kind)))
+            if view is not None:
+                for event, before in view.waiting:
+                    if event.key == key:
+                        behind = before.get(key)
+                        revs.append(0 if behind is None else behind.rv)
+            generation = None if head is None else head.meta.value.get("generation")
+            for obj in seen:
+                where = revs.index(obj.rv) if obj.rv in revs else -1
+                out.append((where, where < 0 and obj.meta.value.get("generation") == generation))
+        return tuple(out)
+
+    # -- the work queues -------------------------------------------------------------------------------------
+
+    def enqueue(self, loop: int, key: Key) -> None:
+        """Puts an item on a work queue, once."""
+        item = (loop, key)
+        if item not in self.pending:
+            self.pending[item] = None
+            self.sum_pending += _term("pending", loop, key)
+
+    def _take(self, item: Item) -> None:
+        del self.pending[item]
+        self.sum_pending -= _term("pending", *item)
+
+    def _wake_at(self, item: Item, at: int) -> None:
+        old = self.wakes.get(item)
+        if old is not None and old <= at:
+            return
+        self._forget_wake(item)
+        self.wakes = self._own(self.wakes)
+        self.wakes[item] = at
+        self.timers = self.timers.writable(self)
+        self.timers.put((at, *item), None)
+
+    def _forget_wake(self, item: Item) -> None:
+        old = self.wakes.get(item)
+        if old is not None:
+            self.wakes = self._own(self.wakes)
+            del self.wakes[item]
+            self.timers = self.timers.writable(self)
+            self.timers.pop((old, *item))
+
+    def _own(self, container: Any) -> Any:
+        """A container that may be changed: a copy where old worlds are kept."""
+        return container.copy() if self.system.persistent else container
+
+    # -- transitions -----------------------------------------------------------------------------------------
+
+    def run(self, item: Item) -> None:
+        """Takes an item and starts its reconcile."""
+        self._take(item)
+        self._forget_wake(item)
+        loop, key = item
+        node = self.system.reexec.root(loop, key, self.memory.get(loop))
+        self._settle(item, Flight(node, {}))
+
+    def _settle(self, item: Item, flight: Flight) -> None:
+        """Keeps a reconcile in flight, or ends it when it has nothing left to do."""
+        if flight.node.effect is not None:
+            self.flights[item] = flight
+            return
+        self.flights.pop(item, None)
+        assert flight.node.result is not None
+        self.finish(item, flight.node.result)
+
+    def finish(self, item: Item, result: Result) -> None:
+        """Records how a reconcile ended, and puts its item back where that asks for it."""
+        loop, key = item
+        if result.memory is not self.memory.get(loop):
+            self.memory = self._own(self.memory)
+            if result.memory:
+                self.memory[loop] = result.memory
+            else:
+                self.memory.pop(loop, None)
+        if result.error is None and not result.requeue:
+            if self.failures and item in self.failures:
+                self.failures = self._own(self.failures)
+                del self.failures[item]
+        elif self.system.backoff is None:
+            self.enqueue(loop, key)
+        else:
+            self.failures = self._own(self.failures)
+            failed = self.failures[item] = self.failures.get(item, 0) + 1
+            self._wake_at(item, self.now + self.system.backoff(failed))
+        if result.requeue_after is not None:
+            self._wake_at(item, self.now + result.requeue_after)
+        if result.requeue_at is not None:
+            self._wake_at(item, result.requeue_at)
+
+    def cont(self, item: Item, conflict: bool = False) -> None:
+        """Performs the next call of a reconcile in flight."""
+        flight = self.flights[item]
+        node = flight.node
+        effect = node.effect
+        assert effect is not None
+        if effect.op == "write":
+            request = self._request(node, flight, effect.what)
+            if conflict and self.system.refuse_conflict is not None:
+                crashes, conflicts = self.budgets
+                self.budgets = (crashes, conflicts - 1)
+                value: Any = self.system.refuse_conflict(request)
+            else:
+                value = self.write(request)
+                if isinstance(value, Call):
+                    self.flights[item] = flight._replace(waiting=value)
+                    return
+            self._advance(item, flight, value, True)
+        else:
+            self._advance(item, flight, self.perform(item[0], effect), False)
+
+    def _advance(self, item: Item, flight: Flight, value: Any, wrote: bool) -> None:
+        outcome = outcome_of(value, self.system.canon, flight.versions)
+        node = self.system.reexec.advance(flight.node, outcome)
+        versions = flight.versions if node.effect is None else _with_versions(flight.versions, value)
+        self._settle(item, Flight(node, versions, flight.wrote or wrote))
+
+    def _request(self, node: Node, flight: Flight, request: Request) -> Request:
+        """A write as this path makes it: its precondition is the revision of the version it names."""
+        options = request.options
+        if node.version >= 0:
+            options = {**options, "rv": str(flight.versions[request.key][node.version].rv)}
+        return request._replace(options=options, now=self.now, actor=self.system.loops[node.loop].name)
+
+    def call(self, item: Item) -> None:
+        """Asks the webhook that a write waits for."""
+        flight = self.flights[item]
+        waiting = flight.waiting
+        assert isinstance(waiting, Call)
+        try:
+            answer = self._answer(waiting.resume(self._ask(waiting)))
+        except Refused as error:
+            self._advance(item, flight._replace(waiting=None), error, True)
+            return
+        if isinstance(answer, Reply):
+            self._advance(item, flight._replace(waiting=None), _value(answer), True)
+        else:
+            self.flights[item] = flight._replace(waiting=answer)
+
+    def commit(self, item: Item) -> None:
+        """Commits a write that came back from its webhooks; a slot that changed meanwhile is a conflict."""
+        flight = self.flights[item]
+        waiting = flight.waiting
+        assert isinstance(waiting, Commit)
+        done = self.commit_now(waiting)
+        value: Any = waiting.old if waiting.new is None else self.store.get(waiting.key)
+        if done is None and self.system.refuse_conflict is not None:
+            value = self.system.refuse_conflict(Request("update", waiting.key))
+        self._advance(item, flight._replace(waiting=None), value, True)
+
+    def crash(self, loop: int) -> None:
+        """A controller dies and starts again: what was in flight, queued or remembered is lost, its views relist."""
+        for item in [item for item in self.flights if item[0] == loop]:
+            del self.flights[item]
+        for item in [item for item in self.pending if item[0] == loop]:
+            self._take(item)
+        for item in [item for item in self.wakes if item[0] == loop]:
+            self._forget_wake(item)
+        if loop in self.memory:
+            self.memory = self._own(self.memory)
+            del self.memory[loop]
+        if any(place[0] == loop for place in self.views):
+            self.views = {place: view for place, view in self.views.items() if place[0] != loop}
+        for key in self.system.loops[loop].initial(self.store):
+            self.enqueue(loop, key)
+
+    def deliver(self, loop: int, gk: GK) -> None:
+        """One event reaches a lagging view."""
+        event, view = self.views[(loop, gk)].delivered()
+        self.views = self.views.copy()
+        if view is None:
+            del self.views[(loop, gk)]
+        else:
+            self.views[(loop, gk)] = view
+        seen = self.store if view is None else view.store
+        reconciler = self.system.loops[loop]
+        if reconciler.listens(gk):
+            for key in reconciler.triggers(event, seen):
+                self.enqueue(loop, key)
+
+    def relist(self, loop: int, gk: GK) -> None:
+        """A view that fell off the log (410) jumps to the head; every key it may have missed is reconciled."""
+        self.views = {place: view for place, view in self.views.items() if place != (loop, gk)}
+        for key in self.system.loops[loop].initial(self.store):
+            self.enqueue(loop, key)
+
+    def fire(self, item: Item) -> None:
+        """A timer rings; time is at least its deadline from now on."""
+        at = self.wakes[item]
+        self.now = max(self.now, at)
+        self._forget_wake(item)
+        self.enqueue(*item)
+
+    def user(self, index: int) -> None:
+        """A person acts, at once and on the head."""
+        self.users = tuple([user for user in self.users if user != index])
+        step = self.system.users[index]
+
+        def exchange(effect: Effect) -> Any:
+            if effect.op == "write":
+                value = self.write(effect.what._replace(now=self.now, actor=f"user:{step.name}"))
+                while isinstance(value, Call):
+                    value = self._finish_write(value.resume(self._ask(value)))
+            else:
+                value = self.perform(None, effect)
+            if isinstance(value, Refused):
+                raise value
+            return value
+
+        step.do(exchange)
+
+    def advance(self, index: int) -> None:
+        """A component does what is due; time is at least its deadline from now on."""
+        component = self.system.components[index]
+        deadline = component.next_deadline(self.components[index])
+        if deadline is None:
+            return
+        self.now = max(self.now, deadline)
+        self.components = self._own(self.components)
+        self.components[index], requests = component.advance(self.components[index], self.now)
+        for request in requests:
+            value = self.write(request._replace(now=self.now, actor=component.name))
+            while isinstance(value, Call):
+                value = self._finish_write(value.resume(self._ask(value)))
+
+    # -- effects ---------------------------------------------------------------------------------------------
+
+    def perform(self, loop: int | None, effect: Effect) -> Any:
+        """The value of any call but a write; `loop` None reads the head."""
+        what = effect.what
+        if effect.op == "get":
+            return self._reader(loop, what.gk, effect.fresh).get(what)
+        if effect.op == "list":
+            query: ListQuery = what
+            return tuple(self._reader(loop, query.gk, effect.fresh).query(query))
+        if effect.op == "after":
+            return self.now >= what[0] + what[1]
+        if effect.op == "now":
+            if loop is not None:
+                self.system.raw_time.add(self.system.loops[loop].name)
+            return self.now
+        if effect.op == "stamp":
+            return self.now
+        if effect.op == "random":
+            return f"{digest('random', loop, what):032x}"[: 2 * what[1]]
+        if effect.op == "external" and self.system.external is not None:
+            try:
+                return self.system.external(*what)
+            except Refused as error:
+                return error
+        raise LookupError(f"nobody answers {effect} here: give the scenario a model with w.external")
+
+    def _reader(self, loop: int | None, gk: GK, fresh: bool) -> Store:
+        if loop is None or fresh or not self.system.lag:
+            return self.store
+        if gk not in self.system.informers[loop]:
+            raise Learned(loop, gk)
+        view = self.views.get((loop, gk))
+        return self.store if view is None else view.store
+
+    def write(self, request: Request) -> Any:
+        """Begins and, where nothing stands between, commits a write. An Object, a Refused, or a Call to be asked."""
+        if request.verb == "apply" and not self.system.canon.managers:
+            raise Learned
+        try:
+            return self._finish_write(self.system.begin(self.store, request))
+        except Refused as error:
+            return error
+
+    def _finish_write(self, answer: Answer) -> Any:
+        answer = self._answer(answer)
+        if isinstance(answer, Call):
+            return answer
+        if isinstance(answer, Reply):
+            return _value(answer)
+        self.commit_now(answer)
+        return answer.old if answer.new is None else self.store.get(answer.key)
+
+    def _answer(self, answer: Answer) -> Answer:
+        """Answers the Calls that are the kernel's own."""
+        while isinstance(answer, Call) and answer.kind == "random":
+            answer = answer.resume(self.system.draw(self, answer.question))
+        return answer
+
+    def _ask(self, call: Call) -> Any:
+        if self.system.call is None:
+            raise LookupError(f"nobody answers a {call.kind} call here")
+        return self.system.call(call.kind, call.question)
+
+    def commit_now(self, commit: Commit) -> Event | None:
+        """Commits, tells controllers and components, and notes the event."""
+        before = self.store
+        if self.system.persistent:
+            self.store = before.fork()
+        event = self.store.commit(commit)
+        if event is None:
+            return None
+        self.events.append(event)
+        gk = (event.key.group, event.key.kind)
+        if self.system.lag:
+            self._lag_behind(event, gk, before)
+        else:
+            for loop in self.system.listeners(gk):
+                for key in self.system.loops[loop].triggers(event, self.store):
+                    self.enqueue(loop, key)
+        for index, component in enumerate(self.system.components):
+            self.components[index] = component.on_event(self.components[index], event)
+        return event
+
+    def _lag_behind(self, event: Event, gk: GK, before: Store) -> None:
+        """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest."""
+        for loop, kinds in enumerate(self.system.informers):
+            if gk not in kinds:
+                continue
+            place = (loop, gk)
+            view = self.views.get(place)
+            self.views = self.views.copy()
+            self.views[place] = View(((event, before),)) if view is None else view.behind(event, before)
+            if len(self.views[place].waiting) > self.system.lag:
+                self.deliver(loop, gk)
+
+
+def _value(reply: Reply) -> Any:
+    return reply.obj if reply.items is None else reply.items
+
+
+def _with_versions(versions: Mapping[Key, tuple[Object, ...]], value: Any) -> Mapping[Key, tuple[Object, ...]]:
+    objects = value if isinstance(value, tuple) else (value,)
+    out: dict[Key, tuple[Object, ...]] | None = None
+    for obj in objects:
+        if isinstance(obj, Object):
+            seen = versions.get(obj.key, ())
+            if all(known.rv != obj.rv for known in seen):
+                if out is None:
+                    out = dict(versions)
+                out[obj.key] = (*seen, obj)
+    return versions if out is None else out
