@@ -135,17 +135,19 @@ tolerations = st.lists(
 )
 ports = st.lists(
     st.fixed_dictionaries(
-        {"containerPort": st.just(80), "hostPort": st.sampled_from((80, 443))},
+        {"containerPort": st.just(80), "hostPort": st.sampled_from((80, 80, 80, 443))},
         optional={"hostIP": st.sampled_from(("10.0.0.1", "0.0.0.0")), "protocol": st.sampled_from(("TCP", "UDP"))},
     ),
+    min_size=1,
     max_size=1,
 )
+no_ports: st.SearchStrategy[list[Json]] = st.just([])
 
 
 @st.composite
 def pods(draw: st.DrawFn, names: st.SearchStrategy[str], placed: st.SearchStrategy[str | None]) -> Json:
     """Pods of all shapes; `placed` gives the node each is on, or None."""
-    run = [container("c", draw(requests), ports=draw(ports))]
+    run = [container("c", draw(requests), ports=draw(no_ports | ports))]
     if draw(st.booleans()):
         run.append(container("d", draw(requests)))
     optional = st.fixed_dictionaries(

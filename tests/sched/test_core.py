@@ -160,6 +160,23 @@ def test_a_pod_going_away_does_not_help_one_that_lacks_a_label():
     assert scheduler.schedule(S, 9) == [Decision(("default", "p"), "n")]
 
 
+def test_a_pod_that_shrinks_helps_those_that_wait():
+    scheduler = cluster(node("n", "2"), pods=[on("old", "n", cpu="2")])
+    only(scheduler, pod("p", asks("1")))
+    scheduler.pod_upsert(on("old", "n", cpu="2"))
+    assert scheduler.next_deadline() is None
+    scheduler.pod_upsert(on("old", "n", cpu="1"))
+    assert scheduler.schedule(S, 9) == [Decision(("default", "p"), "n")]
+
+
+def test_the_message_is_that_of_the_moment():
+    scheduler = cluster(node("n", "1"))
+    assert only(scheduler, pod("p", asks("2"))).message == "0/1 nodes are available: 1 Insufficient cpu."
+    scheduler.node_upsert(node("n", "1", pods="0"))
+    (again,) = scheduler.schedule(S, 9)
+    assert again.message == "0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods."
+
+
 def test_ended_deleting_gated_and_foreign_pods():
     scheduler = cluster(node("n", "1"))
     ended = on("ended", "n", cpu="1")
@@ -194,6 +211,7 @@ def test_another_incarnation_takes_the_place_of_the_first():
 def test_hard_constraints_that_are_not_evaluated_are_refused_by_name_or_noted():
     claim = pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
     scheduler = cluster(node("n"))
+    assert only(scheduler, pod("same-but-for-the-claim")).node == "n"
     refused = only(scheduler, claim)
     assert refused.node is None
     assert "spec.volumes[0].persistentVolumeClaim (VolumeBinding)" in refused.message
@@ -205,6 +223,8 @@ def test_hard_constraints_that_are_not_evaluated_are_refused_by_name_or_noted():
 
 def test_soft_constraints_that_are_not_evaluated_are_noted():
     soft = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    hard = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    assert only(cluster(node("n")), pod("p", topologySpreadConstraints=[soft, hard])).node is None
     decision = only(cluster(node("n")), pod("p", topologySpreadConstraints=[soft]))
     assert decision.node == "n"
     assert decision.message == (

@@ -2,13 +2,22 @@
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from steersman.sched.core import Scheduler
-from steersman.sched.plain import plain_schedule
-from tests.sched.clusters import NAMES, nodes, pods
+from steersman.sched.plain import plain_scores, read_nodes
+from tests.sched.clusters import NAMES, container, nodes, pod, pods
 
 POD_NAMES = tuple("abcdefgh")
+
+ZONE = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}}
+DISK = {"weight": 30, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+PREFER = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ZONE, DISK]}}
+# Asked for again and again, so that their retained columns live through every kind of change.
+PROBES = (
+    pod("probe", container("c", {"cpu": "100m", "memory": "100Mi"})),
+    pod("probe", container("c", {"cpu": "1m"}), affinity=PREFER, tolerations=[{"key": "k", "operator": "Exists"}]),
+)
 
 
 class History(RuleBasedStateMachine):
@@ -61,11 +70,11 @@ class History(RuleBasedStateMachine):
             if decision.node:
                 self.unbound[decision.pod[1]] = decision.node
 
-    @rule(fails=st.booleans(), name=st.sampled_from(POD_NAMES))
-    def bind(self, fails, name):
-        node = self.unbound.pop(name, None)
-        if node is None:
-            return
+    @precondition(lambda self: self.unbound)
+    @rule(fails=st.booleans(), choice=st.integers(0, 7))
+    def bind(self, fails, choice):
+        name = sorted(self.unbound)[choice % len(self.unbound)]
+        node = self.unbound.pop(name)
         if fails:
             self.scheduler.forget(("default", name), self.now)
         else:
@@ -86,22 +95,21 @@ class History(RuleBasedStateMachine):
     def rebuilt(self):
         fresh = Scheduler()
         with_bindings = []
-        for name, pod in self.pods.items():
+        for name, each in self.pods.items():
             node = self.unbound.get(name)
-            with_bindings.append({**pod, "spec": {**pod["spec"], "nodeName": node}} if node else pod)
+            with_bindings.append({**each, "spec": {**each["spec"], "nodeName": node}} if node else each)
         fresh.rebuild(reversed(self.nodes.values()), reversed(with_bindings))
-        (mine, booked), pending, _, queue = self.scheduler.state()
+        (mine, booked), pending, tried, queue = self.scheduler.state()
+        assert [entry.key[1] for entry in tried] == sorted(self.unbound)
         (theirs, fresh_booked), fresh_pending, _, fresh_queue = fresh.state()
         assert mine == theirs
         assert [each[:3] for each in booked] == [each[:3] for each in fresh_booked]
         to_place = tuple(each for each in pending if each[0][1] not in self.unbound)
         assert to_place == fresh_pending
         assert {e.key for place in queue for e in place} == {e.key for e in fresh_queue[0]}
-        for key, _ in to_place[:1]:
-            pod = self.pods[key[1]]
-            assert self.scheduler.best_nodes(pod) == fresh.best_nodes(pod)
-            chosen = plain_schedule(pod, self.nodes.values(), with_bindings).node
-            assert chosen == next(iter(fresh.best_nodes(pod)), None)
+        plain = read_nodes(self.nodes.values(), with_bindings)
+        for each in (*PROBES, *(self.pods[key[1]] for key, _ in to_place[:1])):
+            assert self.scheduler.scores(each) == fresh.scores(each) == plain_scores(each, plain)[0]
 
 
 TestHistory = History.TestCase

@@ -66,14 +66,13 @@ class View:
 
     def best(self, table: NodeTable) -> Ints:
         """Rows of the feasible nodes with the greatest total score, in no order; empty if none is feasible."""
-        if not table.size:
-            return np.zeros(0, np.int64)
         self._refresh(table)
-        size = table.size
-        total = self._score[:size]
-        if self._uneven:
-            total = _total(total, self._disliked[:size], self._weight[:size])
-        return _greatest(total)
+        return _greatest(self.totals(table) if self._uneven else self._score[: table.size])
+
+    def totals(self, table: NodeTable) -> Ints:
+        """Column: the total score of each node, -1 where the pod cannot go."""
+        self._refresh(table)
+        return _total(self._score[: table.size], self._disliked[: table.size], self._weight[: table.size])
 
     def _refresh(self, table: NodeTable) -> None:
         whole = self._score.shape[0] != table.capacity
@@ -264,6 +263,13 @@ class Scheduler:
         rows = self._best(seen.kind.at(seen.node_name))
         return tuple(sorted(self._table.names[row] for row in rows))
 
+    def scores(self, pod: Mapping[str, Any]) -> dict[str, int]:
+        """The total score of each node that can take this pod, by name, as booked now."""
+        seen = self._classes.read(pod)
+        totals = self._view(seen.kind.at(seen.node_name)).totals(self._table)
+        rows = np.flatnonzero(totals >= 0)
+        return dict(sorted((self._table.names[row], int(totals[row])) for row in rows))
+
     # Whole
 
     def state(self) -> tuple[Any, ...]:
@@ -321,9 +327,12 @@ class Scheduler:
         if (pinned := kind.affinity.pinned) is not None:
             rows = sorted(self._table.row_of[name] for name in pinned if name in self._table.row_of)
             return best_among(self._table, kind, np.array(rows, np.int64))
+        return self._view(kind).best(self._table)
+
+    def _view(self, kind: PodClass) -> View:
         view = self._views.pop(kind, None) or View(kind)
         _remember(self._views, kind, view)
-        return view.best(self._table)
+        return view
 
     def _diagnose(self, kind: PodClass) -> Diagnosis:
         """Why no node can take such pods: worked out once for all of them that fail before anything changes."""

@@ -7,7 +7,7 @@ PodTopologySpread, InterPodAffinity, DynamicResources (`absent.py` names a pod t
 """
 
 from collections import Counter
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -128,13 +128,12 @@ def label_verdicts(table: NodeTable, pod: PodClass, rows: Rows) -> list[LabelVer
             verdicts.append(ELSEWHERE)
             continue
         own = labels[row]
-        seen: tuple[Any, ...] = tuple([own.get(key) for key in keys])
-        if reads_name:
-            seen = (names[row], *seen)
-        verdict = memo.get(seen)
+        # Names are too many to remember, and each is asked once.
+        seen = () if reads_name else tuple([own.get(key) for key in keys])
+        verdict = None if reads_name else memo.get(seen)
         if verdict is None:
             verdict = LabelVerdict(affinity.admits(own, names[row]), affinity.weight(own, names[row]))
-            if not reads_name:  # names are too many to remember, and each is asked once
+            if not reads_name:
                 memo[seen] = verdict
         verdicts.append(verdict)
     return verdicts

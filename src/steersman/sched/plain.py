@@ -58,11 +58,17 @@ def plain_schedule(
 
 def plain_best(pod: Json, nodes: list[PlainNode]) -> tuple[list[str], str]:
     """The nodes of the greatest score by name, and the message if there is none."""
+    scores, message = plain_scores(pod, nodes)
+    return [name for name, score in scores.items() if score == max(scores.values())], message
+
+
+def plain_scores(pod: Json, nodes: list[PlainNode]) -> tuple[dict[str, int], str]:
+    """The total score of each node that can take the pod, in the order of the nodes, and the message if none can."""
     if not nodes:
-        return [], "no nodes available to schedule pods"
+        return {}, "no nodes available to schedule pods"
     affinity = NodeAffinity.of(pod.get("spec") or {})
     if affinity.pinned == frozenset():
-        return [], f"0/{len(nodes)} nodes are available: pod affinity terms conflict."
+        return {}, f"0/{len(nodes)} nodes are available: pod affinity terms conflict."
     reasons: Counter[str] = Counter()
     feasible: list[PlainNode] = []
     for node in nodes:
@@ -75,9 +81,8 @@ def plain_best(pod: Json, nodes: list[PlainNode]) -> tuple[list[str], str]:
             feasible.append(node)
     if not feasible:
         words = sorted(f"{count} {reason}" for reason, count in reasons.items())
-        return [], f"0/{len(nodes)} nodes are available: {', '.join(words)}."
-    scores = _scores(pod, affinity, feasible)
-    return [node.name for node in feasible if scores[node.name] == max(scores.values())], ""
+        return {}, f"0/{len(nodes)} nodes are available: {', '.join(words)}."
+    return _scores(pod, affinity, feasible), ""
 
 
 def read_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> list[PlainNode]:
