@@ -155,7 +155,8 @@ def _frozen_list_from(items: list[Any]) -> FrozenList:
 
 EMPTY: Final = Frozen()
 EMPTY_LIST: Final = FrozenList()
-SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_AS_IT_IS: Final = frozenset({str, bool, type(None), Frozen, FrozenList})
+_INT64: Final = 1 << 63
 
 
 class ValueRefused(ValueError):
@@ -170,12 +171,14 @@ class ValueRefused(ValueError):
 def freeze(value: Any, depth: int = 0) -> Any:
     """The frozen form of a JSON value; a value that is frozen already is returned as it is.
 
-    Raises `ValueRefused`, with the path, for anything that JSON cannot hold, for keys that are not strings
-    and for nesting deeper than `MAX_DEPTH`.
+    Raises `ValueRefused`, with the path, for anything that JSON cannot hold, for integers beyond 64 bits, for keys
+    that are not strings and for nesting deeper than `MAX_DEPTH`.
     """
     kind = type(value)
-    if kind in SCALARS or kind is Frozen or kind is FrozenList:
+    if kind in _AS_IT_IS:
         return value
+    if kind is int or kind is float:
+        return _number(value)
     if depth > MAX_DEPTH:
         raise ValueRefused("", f"nested deeper than {MAX_DEPTH} levels; flatten it")
     if isinstance(value, dict):
@@ -183,7 +186,7 @@ def freeze(value: Any, depth: int = 0) -> Any:
         for key, item in value.items():
             if type(key) is not str:
                 raise ValueRefused("", f"key {key!r} is not a string; JSON objects have string keys")
-            if type(item) in SCALARS:
+            if type(item) in _AS_IT_IS:
                 out[key] = item
                 continue
             try:
@@ -199,10 +202,19 @@ def freeze(value: Any, depth: int = 0) -> Any:
             except ValueRefused as error:
                 raise ValueRefused(_join(f"[{index}]", error.where), error.reason) from None
         return FrozenList(items)
-    for scalar in (str, bool, int, float):
+    for scalar in (str, int, float):
         if isinstance(value, scalar):
-            return scalar(value)
+            return freeze(scalar(value))
     raise ValueRefused("", f"a {kind.__name__} cannot be stored; use JSON values only")
+
+
+def _number(value: float) -> float:
+    if type(value) is int:
+        if not -_INT64 <= value < _INT64:
+            raise ValueRefused("", f"the integer {str(value)[:40]} does not fit in 64 bits; store it as a string")
+    elif value - value != 0:  # NaN and the infinities
+        raise ValueRefused("", f"{value} is no JSON number")
+    return value
 
 
 def _join(head: str, tail: str) -> str:

@@ -1,0 +1,34 @@
+"""What the HTTP face serves: the port between `serve` and whoever owns the store (`run`, tests)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from steersman.api.begin import Api
+from steersman.kernel.effect import GK, Event, Reply, Request
+from steersman.kernel.store import Store
+
+
+class Backend(Protocol):
+    """One control plane. All methods are called from one event loop."""
+
+    @property
+    def api(self) -> Api:
+        """The request machine and its kinds."""
+
+    @property
+    def store(self) -> Store:
+        """The durable head: what may be shown. It does not change between two awaits."""
+
+    def now(self) -> int:
+        """The clock, in microseconds."""
+
+    async def write(self, request: Request) -> Reply:
+        """Carries out any request that may write; answers after the commit is durable. Raises `ApiError`."""
+
+    def since(self, gk: GK, rev: int) -> list[Event]:
+        """Durable events of a kind after a revision. Raises `kernel.changelog.Gone`."""
+
+    def changed(self, gk: GK, rev: int) -> AsyncIterator[None]:
+        """Wakes up whenever there may be durable events of a kind after what was last seen."""
