@@ -21,6 +21,8 @@ from .value import EMPTY, Frozen, freeze
 
 SORTED: Final = orjson.OPT_SORT_KEYS
 MASK: Final = (1 << 128) - 1
+TRUSTED: Final = -(1 << 10)
+"""The depth at which `freeze` starts for bytes of our own: what was taken in once is not judged again."""
 
 
 class Key(NamedTuple):
@@ -88,7 +90,7 @@ class Section:
         """The frozen value; parsed again when only its bytes were kept."""
         value = self._value
         if value is None:
-            value = self._value = freeze(orjson.loads(self._raw or b"{}"))
+            value = self._value = freeze(orjson.loads(self._raw or b"{}"), TRUSTED)
             PARSED.admit(self)
         return value
 
@@ -233,7 +235,9 @@ class Object:
     @property
     def value(self) -> Frozen:
         """The whole object as controllers read it: everything but managedFields."""
-        meta = Frozen({**self.meta.value, "resourceVersion": str(self.rv)})
+        meta = self.meta.value
+        if self.rv:  # a version that was never stored (the answer of a dry run) has no revision
+            meta = Frozen({**meta, "resourceVersion": str(self.rv)})
         out: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.key.kind, "metadata": meta}
         if self.spec is not None:
             out["spec"] = self.spec_value
@@ -245,9 +249,11 @@ class Object:
 
     def to_json(self) -> bytes:
         """The whole object, managedFields included, as JSON; sections are spliced in, not serialised again."""
-        meta: dict[str, Any] = {**self.meta.value, "resourceVersion": str(self.rv)}
+        meta: dict[str, Any] = dict(self.meta.value)
+        if self.rv:
+            meta["resourceVersion"] = str(self.rv)
         if self.managers:
-            meta["managedFields"] = [manager.to_json() for manager in self.managers]
+            meta["managedFields"] = [manager.to_json() for manager in sorted(self.managers, key=_rendered_order)]
         out: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.key.kind, "metadata": meta}
         if self.spec is not None:
             out["spec"] = orjson.Fragment(self.spec.raw) if self.node is None else self.spec_value
@@ -317,6 +323,11 @@ class Object:
 
     def __repr__(self) -> str:
         return f"<{self.key} rv={self.rv}>"
+
+
+def _rendered_order(entry: Manager) -> tuple[str, ...]:
+    """Kubernetes' order of managedFields: appliers first, then by age."""
+    return (entry.operation, entry.time, entry.name, entry.api_version, entry.subresource)
 
 
 def _same(a: Section | None, b: Section | None) -> bool:

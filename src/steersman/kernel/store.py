@@ -223,6 +223,7 @@ class Store:
                 new = new.at(rev)
             else:
                 new.rv = rev
+                new._term = -1  # in case somebody asked for it before
             self.put(new)
         self.rev = rev
         return Event(rev, key, old, new)

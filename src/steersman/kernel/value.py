@@ -211,7 +211,7 @@ def freeze(value: Any, depth: int = 0) -> Any:
 def _number(value: float) -> float:
     if type(value) is int:
         if not -_INT64 <= value < _INT64:
-            raise ValueRefused("", f"the integer {str(value)[:40]} does not fit in 64 bits; store it as a string")
+            raise ValueRefused("", "the integer does not fit in 64 bits; store it as a string")
     elif value - value != 0:  # NaN and the infinities
         raise ValueRefused("", f"{value} is no JSON number")
     return value
