@@ -2,11 +2,11 @@
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from steersman.sched.core import Scheduler
 from steersman.sched.plain import plain_scores, read_nodes
-from tests.sched.clusters import NAMES, container, nodes, pod, pods
+from tests.sched.clusters import NAMES, container, node, nodes, pod, pods
 
 POD_NAMES = tuple("abcdefgh")
 
@@ -29,9 +29,21 @@ class History(RuleBasedStateMachine):
         self.scheduler, self.now, self.unbound = Scheduler(), 0, {}
 
     @rule(node=nodes(st.sampled_from(NAMES)))
+    def node_changes(self, node):
+        self.node_upsert(node)
+
     def node_upsert(self, node):
         self.nodes[node["metadata"]["name"]] = node
         self.scheduler.node_upsert(node)
+
+    @initialize(sizes=st.lists(st.sampled_from(("1", "2", "4")), max_size=4))
+    def roomy_nodes(self, sizes):
+        for name, cpu in zip(NAMES, sizes, strict=False):
+            self.node_upsert(node(name, cpu, labels={"zone": "a"}))
+
+    @rule(name=st.sampled_from(POD_NAMES), cpu=st.sampled_from(("100m", "900m", "2")))
+    def modest_pod(self, name, cpu):
+        self.pod_upsert(pod(name, container("c", {"cpu": cpu})), "Pending", "3")
 
     @rule(name=st.sampled_from(NAMES))
     def node_delete(self, name):
@@ -43,6 +55,9 @@ class History(RuleBasedStateMachine):
         phase=st.sampled_from(("Pending", "Pending", "Running", "Failed")),
         incarnation=st.sampled_from(("1", "1", "1", "2")),
     )
+    def pod_changes(self, pod, phase, incarnation):
+        self.pod_upsert(pod, phase, incarnation)
+
     def pod_upsert(self, pod, phase, incarnation):
         pod = {**pod, "metadata": {**pod["metadata"], "uid": incarnation}, "status": {"phase": phase}}
         name = pod["metadata"]["name"]
