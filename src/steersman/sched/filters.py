@@ -246,6 +246,7 @@ def histogram(counts: Counter[str]) -> str:
 
 
 def no_node_message(nodes: int, why: str) -> str:
+    """The message of a pod that none of so many nodes can take."""
     return f"0/{nodes} nodes are available: {why}."
 
 
