@@ -1,15 +1,17 @@
 """The graph of a search: visited fingerprints, shortest paths back, transitions, and what they say about liveness.
 
-Everything is an array of machine integers: a state costs its slot in an open-addressing table (20 B at a load of a third
-to two thirds) and 16 B of facts; a transition 8 B.
+Everything is an array of machine integers: a state costs its slot in an open-addressing table (20 B at a load of a
+third to two thirds) and 24 B of facts; a transition 8 B.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from steersman.kernel.action import Action
 
 SHARDS: Final = 64
 """Parts of the table: each grows by itself, so growing never holds two whole tables."""
@@ -17,6 +19,8 @@ FIRST_SLOTS: Final = 16
 LOAD_NUMERATOR, LOAD_DENOMINATOR = 2, 3
 LOW: Final = (1 << 64) - 1
 NONE: Final = 0xFFFFFFFF
+FAULTS: Final = frozenset({"conflict", "crash"})
+"""Actions that need not happen."""
 
 
 class _Shard:
@@ -81,7 +85,7 @@ class Visited:
 
 
 class Recurrence(NamedTuple):
-    """A strongly connected component that a fair run may never leave."""
+    """States in which a fair run may stay for ever; a single state at rest is one too."""
 
     states: tuple[int, ...]
     terminal: bool
@@ -93,7 +97,18 @@ class Recurrence(NamedTuple):
 class Graph:
     """States by number, in the order they were found (breadth first: numbers never decrease along shortest paths)."""
 
-    __slots__ = ("_edge_at", "actions", "by_action", "edge_action", "edge_target", "expanded", "parent", "stores", "via", "visited")  # fmt: skip
+    __slots__ = (
+        "_edge_at",
+        "actions",
+        "by_action",
+        "edge_action",
+        "edge_target",
+        "expanded",
+        "parent",
+        "stores",
+        "via",
+        "visited",
+    )
 
     def __init__(self) -> None:
         self.visited = Visited()
@@ -105,9 +120,8 @@ class Graph:
         self._edge_at = array("Q")
         self.edge_target = array("I")
         self.edge_action = array("I")
-        self.actions: list[str] = []
-        """Labels by action number."""
-        self.by_action: dict[str, int] = {}
+        self.actions: list[Action] = []
+        self.by_action: dict[Action, int] = {}
         self.expanded = array("I")
 
     def __len__(self) -> int:
@@ -129,12 +143,12 @@ class Graph:
             self.expanded.append(0)
         return number, new
 
-    def action(self, label: str) -> int:
-        """The number of a label."""
-        number = self.by_action.get(label)
+    def action(self, action: Action) -> int:
+        """The number of an action."""
+        number = self.by_action.get(action)
         if number is None:
-            number = self.by_action[label] = len(self.actions)
-            self.actions.append(label)
+            number = self.by_action[action] = len(self.actions)
+            self.actions.append(action)
         return number
 
     def expand(self, state: int) -> None:
@@ -153,8 +167,8 @@ class Graph:
         for at in range(start, start + self.expanded[state]):
             yield self.edge_action[at], self.edge_target[at]
 
-    def path(self, state: int) -> list[str]:
-        """The labels of a shortest way to a state."""
+    def path(self, state: int) -> list[Action]:
+        """A shortest way to a state."""
         out = []
         while self.parent[state] != NONE:
             out.append(self.actions[self.via[state]])
@@ -170,46 +184,64 @@ class Graph:
 
     # -- liveness ------------------------------------------------------------------------------------------------
 
-    def recurrences(self, is_fault: Callable[[str], bool], item_of: Callable[[str], str]) -> list[Recurrence]:
-        """Every component that a run which is fair to each item may stay in for ever.
+    def recurrences(self) -> list[Recurrence]:
+        """Every set of states that a fair run may stay in for ever.
 
-        Faults need not happen, so their edges do not count. An item (`item_of` a label) that is enabled in every state
-        of a component must move inside it, else staying there is unfair to it.
+        Faults need not happen, so their edges do not count. Everything else is strongly fair: an item that can move
+        again and again does (work queues are first come, first served). States in which somebody can move who never
+        moves inside the set are taken out, and what is left is looked at again.
         """
-        faulty = [is_fault(label) for label in self.actions]
-        items = [item_of(label) for label in self.actions]
-        out = []
-        for component in self._components(faulty):
-            inside = set(component)
-            terminal, writes, cyclic = True, False, False
-            moved: set[str] = set()
-            always: set[str] | None = None
-            for state in component:
-                enabled = set()
-                for action, target in self.edges(state):
-                    if faulty[action]:
-                        continue
-                    enabled.add(items[action])
-                    if target in inside:
-                        cyclic = True
-                        moved.add(items[action])
-                        writes = writes or self.stores[target] != self.stores[state]
-                    else:
-                        terminal = False
-                always = enabled if always is None else always & enabled
-            if terminal or (cyclic and not (always or set()) - moved):
-                out.append(Recurrence(tuple(component), terminal, writes))
+        out: list[Recurrence] = []
+        work = list(self._components(None))
+        while work:
+            component = work.pop()
+            found, unfair = self._examine(component)
+            if found is not None:
+                out.append(found)
+            elif unfair:
+                work.extend(self._components([state for state in component if state not in unfair]))
+        out.sort()
         return out
 
-    def _components(self, faulty: Sequence[bool]) -> Iterator[list[int]]:
+    def _examine(self, component: list[int]) -> tuple[Recurrence | None, set[int]]:
+        """The component as a recurrence, or the states that keep it from being one."""
+        inside = set(component)
+        terminal, writes, cyclic = True, False, False
+        moved: set[Any] = set()
+        enabled: dict[Any, list[int]] = {}
+        for state in component:
+            for action, target in self.edges(state):
+                taken = self.actions[action]
+                if taken.op in FAULTS:
+                    continue
+                item = item_of(taken)
+                enabled.setdefault(item, []).append(state)
+                if target in inside:
+                    cyclic = True
+                    moved.add(item)
+                    writes = writes or self.stores[target] != self.stores[state]
+                else:
+                    terminal = False
+        if terminal:
+            return Recurrence(tuple(component), True, writes), set()
+        unfair = {state for item, states in enabled.items() if item not in moved for state in states}
+        if cyclic and not unfair:
+            return Recurrence(tuple(component), False, writes), set()
+        return None, unfair if cyclic else set()
+
+    def _components(self, among: Sequence[int] | None) -> Iterator[list[int]]:
         """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion)."""
+        faulty = [action.op in FAULTS for action in self.actions]
         count = len(self)
         index = array("I", [NONE]) * count
         low = array("I", bytes(4 * count))
         on_stack = bytearray(count)
+        allowed = bytearray([1]) * count if among is None else bytearray(count)
+        for state in among or ():
+            allowed[state] = 1
         stack: list[int] = []
         clock = 0
-        for root in range(count):
+        for root in range(count) if among is None else among:
             if index[root] != NONE:
                 continue
             work: list[tuple[int, Iterator[tuple[int, int]]]] = [(root, self.edges(root))]
@@ -221,7 +253,7 @@ class Graph:
                 state, edges = work[-1]
                 pushed = False
                 for action, target in edges:
-                    if faulty[action]:
+                    if faulty[action] or not allowed[target]:
                         continue
                     if index[target] == NONE:
                         index[target] = low[target] = clock
@@ -239,37 +271,28 @@ class Graph:
                 if work and low[state] < low[work[-1][0]]:
                     low[work[-1][0]] = low[state]
                 if low[state] == index[state]:
-                    component = []
-                    while True:
-                        member = stack.pop()
-                        on_stack[member] = 0
-                        component.append(member)
-                        if member == state:
-                            break
-                    component.reverse()
-                    yield component
+                    yield _unstack(stack, on_stack, state)
 
-    def cycle(self, component: Sequence[int], is_fault: Callable[[str], bool]) -> list[str]:
-        """Labels of a cycle inside a component that changes the store, if it has one; from its first state."""
+    def cycle(self, component: Sequence[int]) -> list[Action]:
+        """A cycle inside a component that changes the store, from its first state; empty when there is none."""
         inside = set(component)
         start = component[0]
         for state in component:
             for action, target in self.edges(state):
                 changed = self.stores[target] != self.stores[state]
-                if target in inside and changed and not is_fault(self.actions[action]):
-                    there = self._within(start, state, inside, is_fault)
-                    back = self._within(target, start, inside, is_fault)
-                    return [*there, self.actions[action], *back]
+                if target in inside and changed and self.actions[action].op not in FAULTS:
+                    there = self._within(start, state, inside)
+                    return [*there, self.actions[action], *self._within(target, start, inside)]
         return []
 
-    def _within(self, start: int, goal: int, inside: set[int], is_fault: Callable[[str], bool]) -> list[str]:
+    def _within(self, start: int, goal: int, inside: set[int]) -> list[Action]:
         came: dict[int, tuple[int, int]] = {}
         queue = deque([start])
         seen = {start}
         while queue and goal not in seen:
             state = queue.popleft()
             for action, target in self.edges(state):
-                if target in inside and target not in seen and not is_fault(self.actions[action]):
+                if target in inside and target not in seen and self.actions[action].op not in FAULTS:
                     seen.add(target)
                     came[target] = (state, action)
                     queue.append(target)
@@ -279,3 +302,22 @@ class Graph:
             out.append(self.actions[action])
         out.reverse()
         return out
+
+
+def _unstack(stack: list[int], on_stack: bytearray, root: int) -> list[int]:
+    component = []
+    while True:
+        member = stack.pop()
+        on_stack[member] = 0
+        component.append(member)
+        if member == root:
+            break
+    component.reverse()
+    return component
+
+
+def item_of(action: Action) -> Any:
+    """Who moves in an action: the unit of fairness."""
+    if action.op in ("run", "cont", "call", "commit"):
+        return ("item", action.who, action.key)
+    return (action.op, action.who, action.key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .identity import suffix_text, uid_text
+from .identity import SUFFIX_ALPHABET, SUFFIX_LENGTH, digest, suffix_text, uid_text
 from .object import Object
 
 if TYPE_CHECKING:
@@ -56,3 +57,17 @@ def _mentions(obj: Object, text: str, raw: bytes) -> bool:
         return True
     sections = (obj.meta, obj.spec, obj.rest, obj.status)
     return any(section is not None and raw in section.raw for section in sections)
+
+
+def draw_seeded(seed: int) -> Callable[[World, Any], str]:
+    """Names and uids that look random and follow from the seed and the order of drawing (simulate)."""
+    drawn = 0
+
+    def draw(world: World, question: Any) -> str:
+        nonlocal drawn
+        drawn += 1
+        if question[0] == "uid":
+            return uid_text(f"{seed}/{question[1]}", drawn)
+        return suffix_text(digest("suffix", seed, question[2], drawn) % len(SUFFIX_ALPHABET) ** SUFFIX_LENGTH)
+
+    return draw

@@ -29,6 +29,21 @@ def digest(*parts: Any) -> int:
     return xxh3_128_intdigest("\0".join([str(part) for part in parts]).encode())
 
 
+_terms: dict[Any, int] = {}
+TERMS_LIMIT: Final = 1 << 20
+"""Cached hashes of small tuples; emptied when full."""
+
+
+def term(*parts: Any) -> int:
+    """`digest` of small hashable parts, remembered."""
+    found = _terms.get(parts)
+    if found is None:
+        if len(_terms) >= TERMS_LIMIT:
+            _terms.clear()
+        found = _terms[parts] = digest(*parts)
+    return found
+
+
 class Rule(NamedTuple):
     """One row of the table. `path` starts at the object; `[]` stands for every item of a list."""
 

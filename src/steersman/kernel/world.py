@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import orjson
-
+from .action import Action
 from .effect import GK, Call, Commit, Effect, Event, ListQuery, Refused, Reply, Request
 from .effect import Outcome as Answer
-from .identity import digest
-from .object import MASK, SORTED, Key, Object
+from .identity import digest, term
+from .object import Key, Object
 from .reexec import Node, Result, outcome_of
 from .sortedmap import SortedMap
 from .store import Store, StoreConfig
@@ -27,18 +26,6 @@ START: Final = 1_767_225_600 * 1_000_000
 """When every checked world begins, in microseconds: 2026-01-01T00:00:00Z. Any time would do."""
 
 Item = tuple[int, Key]
-_terms: dict[Any, int] = {}
-TERMS_LIMIT: Final = 1 << 20
-"""Cached hashes of small tuples; emptied when full."""
-
-
-def _term(*parts: Any) -> int:
-    found = _terms.get(parts)
-    if found is None:
-        if len(_terms) >= TERMS_LIMIT:
-            _terms.clear()
-        found = _terms[parts] = digest(*parts)
-    return found
 
 
 class Flight(NamedTuple):
@@ -131,49 +118,6 @@ class World:
         """Nothing is going on and nothing is on its way; timers and users may be left."""
         return not (self.pending or self.flights or self.views)
 
-    # -- fingerprint -----------------------------------------------------------------------------------------
-
-    def fingerprint(self) -> int:
-        """128 bits of everything that any future can depend on, in canonical form."""
-        total = self.store.sum_canonical + self.sum_pending
-        for (loop, key), flight in self.flights.items():
-            total += _term("flight", loop, key, flight.node.canonical, flight.wrote, self._relations(flight))
-        for (loop, gk), view in self.views.items():
-            canon = self.system.canon.of
-            parts: list[Any] = ["view", loop, gk]
-            for event, _ in view.waiting:
-                parts.append(event.key)
-                parts.append(0 if event.old is None else canon(event.old))
-                parts.append(0 if event.new is None else canon(event.new))
-            total += _term(*parts)
-        if self.wakes:
-            order = sorted(set(self.wakes.values()))
-            for item, at in self.wakes.items():
-                total += _term("wake", item, order.index(at), at <= self.now)
-        for loop, memory in self.memory.items():
-            total += digest("memory", loop, orjson.dumps(memory, option=SORTED))
-        for index, state in enumerate(self.components):
-            total += digest("component", index, self.system.components[index].next_deadline(state) is None)
-        return (total + _term("rest", self.budgets, self.users)) & MASK
-
-    def _relations(self, flight: Flight) -> tuple[Any, ...]:
-        """How the versions a reconcile has seen relate to the ones it may still meet: the head's and its views'."""
-        out: list[Any] = []
-        for key, seen in flight.versions.items():
-            head = self.store.get(key)
-            revs = [0 if head is None else head.rv]
-            view = self.views.get((flight.node.loop, (key.group, key.kind)))
-            if view is not None:
-                for event, before in view.waiting:
-                    if event.key == key:
-                        behind = before.get(key)
-                        revs.append(0 if behind is None else behind.rv)
-            generation = None if head is None else head.meta.value.get("generation")
-            for obj in seen:
-                where = revs.index(obj.rv) if obj.rv in revs else -1
-                out.append((where, where < 0 and obj.meta.value.get("generation") == generation))
-        return tuple(out)
-
     # -- the work queues -------------------------------------------------------------------------------------
 
     def enqueue(self, loop: int, key: Key) -> None:
@@ -181,11 +125,11 @@ class World:
         item = (loop, key)
         if item not in self.pending:
             self.pending[item] = None
-            self.sum_pending += _term("pending", loop, key)
+            self.sum_pending += term("pending", loop, key)
 
     def _take(self, item: Item) -> None:
         del self.pending[item]
-        self.sum_pending -= _term("pending", *item)
+        self.sum_pending -= term("pending", *item)
 
     def _wake_at(self, item: Item, at: int) -> None:
         old = self.wakes.get(item)
@@ -218,6 +162,45 @@ class World:
         loop, key = item
         node = self.system.reexec.root(loop, key, self.memory.get(loop))
         self._settle(item, Flight(node, {}))
+
+    def run_through(self, item: Item, labels: list[str] | None = None) -> Result:
+        """Takes an item and runs its whole reconcile at once, as simulate does. `labels` collects the labels of the
+        Actions this amounts to: the same that check would take."""
+        loop, key = item
+        reconciler = self.system.loops[loop]
+        self._take(item)
+        self._forget_wake(item)
+        calls = 0
+        if labels is not None:
+            labels.append(Action("run", reconciler.name, key).label)
+
+        def exchange(effect: Effect) -> Any:
+            nonlocal calls
+            calls += 1
+            if labels is not None:
+                labels.append(Action("cont", reconciler.name, key, calls).label)
+            return self._exchange(loop, reconciler.name, effect)
+
+        result = reconciler.execute(key, self.memory.get(loop), exchange)
+        self.finish(item, result)
+        return result
+
+    def _exchange(self, loop: int | None, actor: str, effect: Effect) -> Any:
+        """Performs an effect at once: the value, or the refusal raised."""
+        if effect.op == "write":
+            value = self.request(effect.what, actor)
+        else:
+            value = self.perform(loop, effect)
+        if isinstance(value, Refused):
+            raise value
+        return value
+
+    def request(self, request: Request, actor: str) -> Any:
+        """Makes a request now, webhooks included: an Object or a Refused."""
+        value = self.write(request._replace(now=self.now, actor=actor))
+        while isinstance(value, Call):
+            value = self._finish_write(value.resume(self._ask(value)))
+        return value
 
     def _settle(self, item: Item, flight: Flight) -> None:
         """Keeps a reconcile in flight, or ends it when it has nothing left to do."""
@@ -359,19 +342,7 @@ class World:
         """A person acts, at once and on the head."""
         self.users = tuple([user for user in self.users if user != index])
         step = self.system.users[index]
-
-        def exchange(effect: Effect) -> Any:
-            if effect.op == "write":
-                value = self.write(effect.what._replace(now=self.now, actor=f"user:{step.name}"))
-                while isinstance(value, Call):
-                    value = self._finish_write(value.resume(self._ask(value)))
-            else:
-                value = self.perform(None, effect)
-            if isinstance(value, Refused):
-                raise value
-            return value
-
-        step.do(exchange)
+        step.do(lambda effect: self._exchange(None, f"user:{step.name}", effect))
 
     def advance(self, index: int) -> None:
         """A component does what is due; time is at least its deadline from now on."""
@@ -383,9 +354,7 @@ class World:
         self.components = self._own(self.components)
         self.components[index], requests = component.advance(self.components[index], self.now)
         for request in requests:
-            value = self.write(request._replace(now=self.now, actor=component.name))
-            while isinstance(value, Call):
-                value = self._finish_write(value.resume(self._ask(value)))
+            self.request(request, component.name)
 
     # -- effects ---------------------------------------------------------------------------------------------
 

@@ -1,0 +1,281 @@
+"""Exhaustive stateful search: every state once, breadth first, and what the finished graph says.
+
+A state is expanded once, found again by its fingerprint. `always` is judged in every new state, so its counterexamples
+are shortest; convergence, confluence and livelock are judged on the graph's recurrences when it is complete.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.check.graph import NONE, Graph, Recurrence
+from steersman.check.scenario import Property, Scenario, State
+from steersman.check.verdict import Verdict, Violation
+from steersman.kernel.action import NO_KEY, Action
+from steersman.kernel.fingerprint import fingerprint
+from steersman.kernel.reexec import Finding
+from steersman.kernel.system import Learned, System
+from steersman.kernel.transition import apply, enabled
+from steersman.kernel.world import World
+
+START_ACTION: Final = Action("start", "", NO_KEY)
+PROGRESS_EVERY: Final = 2_000
+"""States between two looks at the clock."""
+ENOUGH_VIOLATIONS: Final = 5
+"""Violations after which a search stops: a person mends one at a time."""
+
+
+@dataclass(slots=True)
+class Bounds:
+    """What may happen, and how long to look."""
+
+    lag: int = 0
+    crashes: int = 0
+    conflicts: int = 0
+    atomic: bool = False
+    """Whole reconciles are single steps: nothing happens between two calls of one."""
+    max_states: int | None = None
+    max_depth: int | None = None
+    max_transitions: int | None = None
+    max_seconds: float | None = None
+
+    def shown(self) -> dict[str, Any]:
+        """The bounds in force, for the verdict."""
+        out: dict[str, Any] = {"lag": self.lag, "crashes": self.crashes, "conflicts": self.conflicts}
+        if self.atomic:
+            out["granularity"] = "whole reconciles"
+        for name in ("max_states", "max_depth", "max_transitions", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None:
+                out[name.replace("_", "-")] = value
+        return out
+
+
+class Explorer:
+    """One exhaustive search of one scenario."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        bounds: Bounds | None = None,
+        *,
+        read_memo: bool = True,
+        write_memo: bool = True,
+        canonical: bool = True,
+        twice: bool = True,
+        progress: Callable[[Verdict], None] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.bounds = bounds or Bounds()
+        self.progress = progress
+        self.write_memo = write_memo
+        self.system: System = scenario.system(
+            canonical=canonical,
+            write_memo=write_memo,
+            lag=self.bounds.lag,
+            budgets=(self.bounds.crashes, self.bounds.conflicts),
+            atomic=self.bounds.atomic,
+            twice=twice,
+            memo=read_memo,
+        )
+        names = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
+        self.verdict = Verdict(scenario.name, bounds=self.bounds.shown())
+        self.verdict.reductions = tuple(name for name, on in names.items() if on)
+        self.graph = Graph()
+        self._always = [p for p in scenario.properties if p.kind == "always"]
+        self._judged: dict[int, bool] = {}
+        self._stores: dict[int, int] = {}
+        self._seen_findings: set[tuple[str, str]] = set()
+
+    def run(self) -> Verdict:
+        """Searches until everything is known, a bound is met, or Ctrl-C; judges what was found."""
+        start = time.perf_counter()
+        verdict = self.verdict
+        while True:
+            try:
+                self._search(start)
+                break
+            except Learned as learned:
+                self.system.learn(learned)
+                self.graph = Graph()
+                self._judged.clear()
+                self._stores.clear()
+                verdict.violations.clear()
+            except KeyboardInterrupt:
+                verdict.incomplete = "interrupted"
+                break
+        self._judge()
+        self._count(start)
+        if self.system.raw_time and not verdict.incomplete:
+            verdict.incomplete = f"{', '.join(sorted(self.system.raw_time))} reads the raw time; use c.after"
+        return verdict
+
+    def _count(self, start: float) -> None:
+        verdict, reexec = self.verdict, self.system.reexec
+        verdict.states, verdict.transitions = len(self.graph), self.graph.transitions
+        verdict.executions = reexec.executions
+        edges = reexec.hits + reexec.executions // (2 if reexec.twice else 1)
+        verdict.read_memo = (reexec.hits, edges)
+        writer = getattr(self.system.begin, "__self__", None)
+        memo = getattr(writer, "writer", None)
+        if self.write_memo and memo is not None:
+            verdict.write_memo = (memo.hits, memo.hits + memo.misses)
+        verdict.memory = self.graph.memory
+        verdict.seconds = time.perf_counter() - start
+
+    # -- the search ----------------------------------------------------------------------------------------------
+
+    def _search(self, start: float) -> None:
+        graph, verdict, bounds = self.graph, self.verdict, self.bounds
+        first = self.scenario.world(self.system)
+        number, _ = self._add(first, NONE, graph.action(START_ACTION))
+        queue: deque[tuple[int, int, World]] = deque([(number, 0, first)])
+        self._watch(first, number)
+        while queue:
+            if len(verdict.violations) >= ENOUGH_VIOLATIONS:
+                verdict.incomplete = f"stopped after {len(verdict.violations)} violations"
+                break
+            reached = self._limit(start, len(queue))
+            if reached:
+                verdict.incomplete = reached
+                break
+            number, depth, world = queue.popleft()
+            if bounds.max_depth is not None and depth >= bounds.max_depth:
+                verdict.incomplete = f"deeper than {bounds.max_depth} steps"
+                continue
+            graph.expand(number)
+            for action in enabled(world):
+                after = apply(world, action)
+                taken = graph.action(action)
+                target, new = self._add(after, number, taken)
+                graph.edge(number, taken, target)
+                if new:
+                    self._watch(after, target)
+                    queue.append((target, depth + 1, after))
+        verdict.frontier = len(queue)
+
+    def _add(self, world: World, parent: int, action: int) -> tuple[int, bool]:
+        store = self._stores.setdefault(world.store.sum_canonical, len(self._stores))
+        return self.graph.add(fingerprint(world), parent, action, store)
+
+    def _limit(self, start: float, waiting: int) -> str:
+        bounds, graph = self.bounds, self.graph
+        if waiting > self.verdict.frontier_peak:
+            self.verdict.frontier_peak = waiting
+        if bounds.max_states is not None and len(graph) >= bounds.max_states:
+            return f"stopped at {bounds.max_states:,} states"
+        if bounds.max_transitions is not None and graph.transitions >= bounds.max_transitions:
+            return f"stopped at {bounds.max_transitions:,} transitions"
+        if len(graph) % PROGRESS_EVERY == 0 or bounds.max_seconds is not None:
+            spent = time.perf_counter() - start
+            if bounds.max_seconds is not None and spent > bounds.max_seconds:
+                return f"stopped after {bounds.max_seconds:g} s"
+            if self.progress is not None and len(graph) % PROGRESS_EVERY == 0:
+                self.verdict.frontier = waiting
+                self._count(start)
+                self.progress(self.verdict)
+        return ""
+
+    def _watch(self, world: World, number: int) -> None:
+        """Judges `always` in a new state, and notes what went wrong in the controllers on the way to it."""
+        place = world.store.sum_canonical
+        if self._always and place not in self._judged:
+            self._judged[place] = True
+            state = State(world.store, self.scenario.kinds)
+            for prop in self._always:
+                if any(violation.name == prop.name for violation in self.verdict.violations):
+                    continue
+                wrong = judge(prop, state)
+                if wrong is not None:
+                    self.verdict.violations.append(
+                        Violation("always", prop.name, wrong, tuple(self.graph.path(number)))
+                    )
+        for place_found, finding in self.system.reexec.findings.items():
+            if place_found not in self._seen_findings:
+                self._seen_findings.add(place_found)
+                self._report(finding, number)
+
+    def _report(self, finding: Finding, number: int) -> None:
+        message = f"{finding.who} on {finding.key}: {finding.text}"
+        self.verdict.violations.append(Violation("finding", finding.kind, message, tuple(self.graph.path(number))))
+
+    # -- the judgement -------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        """Convergence, livelock and confluence, from the recurrences of the graph."""
+        if self.verdict.incomplete:
+            return
+        recurrences = self.graph.recurrences()
+        at_rest: dict[int, Recurrence] = {}
+        livelocks: list[Recurrence] = []
+        for recurrence in recurrences:
+            if recurrence.writes:
+                livelocks.append(recurrence)
+            else:
+                at_rest.setdefault(self.graph.stores[recurrence.states[0]], recurrence)
+        ends = [r for r in at_rest.values() if r.terminal]
+        self.verdict.converged = len(ends)
+        converges = [p for p in self.scenario.properties if p.kind == "converges"]
+        if converges and livelocks:
+            self._livelock(min(livelocks, key=lambda r: r.states[0]))
+        for prop in converges:
+            for recurrence in at_rest.values():
+                number = recurrence.states[0]
+                wrong = None if prop.holds is None else judge(prop, self.state_at(number))
+                if wrong is not None:
+                    message = f"a fair run comes to rest, but {wrong}"
+                    path = tuple(self.graph.path(number))
+                    self.verdict.violations.append(Violation("converges", prop.name, message, path))
+                    break
+        if any(p.kind == "confluence" for p in self.scenario.properties) and len(ends) > 1:
+            first, second = ends[0], ends[1]
+            message = f"fair runs end in {len(ends)} different states"
+            self.verdict.violations.append(
+                Violation(
+                    "confluence",
+                    "confluence",
+                    message,
+                    tuple(self.graph.path(first.states[0])),
+                    other=tuple(self.graph.path(second.states[0])),
+                )
+            )
+
+    def _livelock(self, recurrence: Recurrence) -> None:
+        cycle = tuple(self.graph.cycle(recurrence.states))
+        writers = sorted({action.who for action in cycle})
+        message = f"{len(cycle)} steps repeat for ever and write each time; taking part: {', '.join(writers)}"
+        path = tuple(self.graph.path(recurrence.states[0]))
+        self.verdict.violations.append(Violation("livelock", "converges", message, path, cycle))
+
+    def world_at(self, actions: tuple[Action, ...] | list[Action]) -> World:
+        """The world after some actions, from the first one."""
+        world = self.scenario.world(self.system)
+        for action in actions:
+            world = apply(world, action)
+        return world
+
+    def state_at(self, number: int) -> State:
+        """A state of the graph, for properties."""
+        return State(self.world_at(self.graph.path(number)).store, self.scenario.kinds)
+
+    def ends(self) -> list[State]:
+        """The different states in which fair runs come to rest for good."""
+        seen: dict[int, int] = {}
+        for recurrence in self.graph.recurrences():
+            if recurrence.terminal and not recurrence.writes:
+                seen.setdefault(self.graph.stores[recurrence.states[0]], recurrence.states[0])
+        return [self.state_at(number) for number in seen.values()]
+
+
+def judge(prop: Property, state: State) -> str | None:
+    """Why a property does not hold in a state; None when it does. A property that raises does not hold."""
+    if prop.holds is None:
+        return None
+    try:
+        return None if prop.holds(state) else f"{prop.name!r} is false"
+    except Exception as error:
+        return f"{prop.name!r} raised {type(error).__name__}: {error}"

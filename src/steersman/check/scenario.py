@@ -1,0 +1,285 @@
+"""Scenarios: what a person says about a system: who runs, what is there, who does what, what must hold.
+
+A Scenario is a description. Nothing runs until it is checked (or simulated); every check builds its own world from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from steersman.api import errors
+from steersman.api.begin import Api
+from steersman.api.client import Client, key_of
+from steersman.api.controller import Controller, Loop, controller_name
+from steersman.api.errors import ApiError
+from steersman.api.kinds import Kinds, UnknownKind
+from steersman.api.memo import MemoWriter
+from steersman.kernel.effect import Call, Commit, Effect, Request
+from steersman.kernel.identity import TABLE, Canon, uid_text
+from steersman.kernel.object import Key, Object
+from steersman.kernel.store import Store
+from steersman.kernel.system import System, UserStep
+from steersman.kernel.value import ABSENT, freeze
+from steersman.kernel.world import START, World
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run; the text names the object, file or name and the remedy."""
+
+
+class State:
+    """One moment, for properties: `s[web].status.readyReplicas`, `s.count("v1/Pod", owner=web)`."""
+
+    def __init__(self, store: Store, kinds: Kinds) -> None:
+        self._store = store
+        self._kinds = kinds
+
+    def __getitem__(self, ref: Any) -> Any:
+        """The object, frozen; ABSENT (falsy, and so are all its fields) when it is not there."""
+        obj = self._store.get(ref if isinstance(ref, Key) else key_of(ref))
+        return ABSENT if obj is None else obj.value
+
+    def list(
+        self, kind: str, *, owner: Any = None, labels: Mapping[str, str] | None = None, namespace: str | None = None
+    ) -> list[Any]:
+        """Objects of a kind, by (transitive) owner, labels and namespace."""
+        gk = self._kinds.find(kind).gk
+        found = self._store.list(gk, namespace) if owner is None else self._owned(owner, gk)
+        return [obj.value for obj in found if _has_labels(obj, labels) and namespace in (None, obj.key.namespace)]
+
+    def count(self, kind: str, *, owner: Any = None, labels: Mapping[str, str] | None = None) -> int:
+        """How many objects of a kind there are."""
+        return len(self.list(kind, owner=owner, labels=labels))
+
+    def _owned(self, owner: Any, gk: tuple[str, str]) -> Iterable[Object]:
+        """Objects of a kind below an owner, however deep."""
+        root = self._store.get(owner if isinstance(owner, Key) else key_of(owner))
+        work = [] if root is None else [root.uid]
+        seen = set(work)
+        while work:
+            for obj in self._store.find("owner", work.pop()):
+                if obj.uid not in seen:
+                    seen.add(obj.uid)
+                    work.append(obj.uid)
+                    if obj.key.gk == gk:
+                        yield obj
+
+
+def _has_labels(obj: Object, labels: Mapping[str, str] | None) -> bool:
+    have = obj.meta.value.get("labels") or {}
+    return labels is None or all(have.get(name) == value for name, value in labels.items())
+
+
+class Property(NamedTuple):
+    """Something that must hold: `kind` is always | converges | confluence."""
+
+    kind: str
+    name: str
+    holds: Callable[[State], Any] | None = None
+
+
+class Scenario:
+    """See the module's text, and DESIGN §3 for an example."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.kinds = Kinds.builtin()
+        self.properties: list[Property] = []
+        self._loops: list[tuple[str, Any]] = []
+        self._objects: list[dict[str, Any]] = []
+        self._users: list[tuple[str, Callable[[Client], Any]]] = []
+        self._models: dict[str, Callable[[Any], Any]] = {}
+
+    # -- what is there -----------------------------------------------------------------------------------------
+
+    def run(self, *controllers: Any, **named: Any) -> Scenario:
+        """Controllers: classes, or functions that make one. Give several copies of a class names:
+        `w.run(first=Surge, second=Surge)`."""
+        for factory in controllers:
+            self._add_loop("", factory)
+        for name, factory in named.items():
+            self._add_loop(name.replace("_", "-"), factory)
+        return self
+
+    def _add_loop(self, name: str, factory: Any) -> None:
+        made = factory() if callable(factory) else None
+        if not isinstance(made, Controller):
+            raise ScenarioError(f"w.run takes Controller classes (or functions that make one), not {factory!r}")
+        name = name or controller_name(type(made))
+        if any(known == name for known, _ in self._loops):
+            raise ScenarioError(f"two controllers are called {name!r}; name them: w.run(first=…, second=…)")
+        self._loops.append((name, factory))
+
+    def kind(self, source: Any) -> Scenario:
+        """Registers a custom kind from a CustomResourceDefinition: a YAML file's path, YAML text, or a mapping."""
+        for document in _documents(source):
+            try:
+                self.kinds = self.kinds.with_custom(Kinds.custom_from_yaml_dict(document, _where(source)))
+            except ValueError as error:
+                raise ScenarioError(str(error)) from None
+        return self
+
+    def apply(self, source: Any) -> Key:
+        """Puts the objects of a manifest there before anything runs: a YAML file's path, YAML text, or a mapping.
+        Returns the key of the (last) object."""
+        key: Key | None = None
+        for document in _documents(source):
+            if document.get("kind") == "CustomResourceDefinition":
+                self.kind(document)
+                continue
+            key = self._place(document, _where(source))
+        if key is None:
+            raise ScenarioError(f"{_where(source)}: no object in it")
+        return key
+
+    def _place(self, document: dict[str, Any], where: str) -> Key:
+        try:
+            kind = self.kinds.by_api_version(str(document.get("apiVersion")), str(document.get("kind")))
+        except UnknownKind as error:
+            raise ScenarioError(f"{where}: {error}") from None
+        meta = document.get("metadata")
+        if not isinstance(meta, dict) or not meta.get("name"):
+            raise ScenarioError(f"{where}: a {kind.kind} without metadata.name; give it a name")
+        if kind.namespaced:
+            document = {**document, "metadata": {"namespace": "default", **meta}}
+        self._objects.append(document)
+        return key_of(document)
+
+    def user(self, name: str, do: Callable[[Client], Any]) -> Scenario:
+        """Something a person does once, at any moment: `w.user("scale", lambda c: c.patch(web, {...}))`."""
+        if any(known == name for known, _ in self._users):
+            raise ScenarioError(f"two users are called {name!r}; give each its own name")
+        self._users.append((name, do))
+        return self
+
+    def external(self, system: str, model: Callable[[Any], Any]) -> Scenario:
+        """The model of an external system that controllers ask through `c.external(system, request)`: a function of
+        the request."""
+        self._models[system] = model
+        return self
+
+    # -- what must hold ----------------------------------------------------------------------------------------
+
+    def always(self, name: str, holds: Callable[[State], Any]) -> Scenario:
+        """Must hold in every state."""
+        self.properties.append(Property("always", name, holds))
+        return self
+
+    def converges(self, holds: Callable[[State], Any] | None = None, name: str = "converges") -> Scenario:
+        """Every fair run comes to rest (writes no more), and `holds` then."""
+        self.properties.append(Property("converges", name, holds))
+        return self
+
+    def confluent(self) -> Scenario:
+        """Every fair run ends in the same state."""
+        self.properties.append(Property("confluence", "confluence"))
+        return self
+
+    # -- the world it describes --------------------------------------------------------------------------------
+
+    def system(self, *, canonical: bool = True, write_memo: bool = True, **options: Any) -> System:
+        """The System of this scenario; `options` are those of `kernel.system.System`."""
+        api = Api(self.kinds, MemoWriter() if write_memo else None)
+        loops = [Loop(factory, api, name) for name, factory in self._loops]
+        users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
+
+        def refuse(request: Request) -> ApiError:
+            kind = api.kinds.get(request.key.group, request.key.kind)
+            return errors.conflict(kind.plural, request.key.name, group=kind.group)
+
+        return System(
+            api.begin,
+            loops,
+            users,
+            canon=Canon(TABLE if canonical else (), managers=False),
+            refuse_conflict=refuse,
+            external=self._ask,
+            **options,
+        )
+
+    def _ask(self, system: str, request: Any) -> Any:
+        model = self._models.get(system)
+        if model is None:
+            raise ScenarioError(f"a controller asks the external system {system!r}; model it with w.external")
+        return freeze(model(request))
+
+    def world(self, system: System) -> World:
+        """The first world: the objects are there, and every controller has just started."""
+        world = World(system)
+        for namespace in sorted({obj["metadata"].get("namespace") or "" for obj in self._objects} | {"default"}):
+            if namespace:
+                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+                self._put(world, body)
+        for obj in self._objects:
+            if key_of(obj).kind != "Namespace" or world.store.get(key_of(obj)) is None:
+                self._put(world, obj)
+        return world.start()
+
+    def _put(self, world: World, obj: dict[str, Any]) -> None:
+        key = key_of(obj)
+        status = obj.get("status")
+        try:
+            _commit(world, Request("create", key, obj, actor="user:setup", manager="setup", now=START))
+            if status is not None and self.kinds.get(key.group, key.kind).has_status:
+                _commit(world, Request("update", key, obj, "status", "user:setup", "setup", START))
+        except ApiError as error:
+            raise ScenarioError(f"{key}: {error.message}") from None
+
+
+def _commit(world: World, request: Request) -> None:
+    answer = world.system.begin(world.store, request)
+    while isinstance(answer, Call):
+        question = answer.question
+        answer = answer.resume(uid_text(str(question[1]), 0))
+    if isinstance(answer, Commit):
+        if answer.new is not None:
+            world.drawn[answer.new.uid] = None
+            world.drawn[answer.key.name] = None
+        world.store.commit(answer)
+
+
+def _user(do: Callable[[Client], Any], api: Api, name: str) -> Callable[[Callable[[Effect], Any]], None]:
+    def act(exchange: Callable[[Effect], Any]) -> None:
+        do(Client(exchange, api, f"user:{name}"))
+
+    return act
+
+
+def _where(source: Any) -> str:
+    return str(source) if isinstance(source, (str, Path)) and "\n" not in str(source) else "the manifest"
+
+
+def _documents(source: Any) -> list[dict[str, Any]]:
+    """The objects of a YAML file, text or mapping; Lists are unpacked."""
+    if isinstance(source, Mapping):
+        loaded: list[Any] = [dict(source)]
+    else:
+        where = _where(source)
+        text = str(source)
+        if "\n" not in text:
+            try:
+                text = Path(source).read_text()
+            except OSError as error:
+                raise ScenarioError(
+                    f"{where}: {error.strerror or error}; give a path, YAML text or a mapping"
+                ) from None
+        try:
+            loaded = list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f", line {mark.line + 1}" if mark is not None else ""
+            raise ScenarioError(f"{where}{line}: not YAML: {getattr(error, 'problem', error)}") from None
+    out: list[dict[str, Any]] = []
+    for number, document in enumerate(loaded, 1):
+        if document is None:
+            continue
+        if not isinstance(document, dict):
+            raise ScenarioError(
+                f"{_where(source)}, document {number}: an object is expected, not {type(document).__name__}"
+            )
+        out.extend(document["items"] if document.get("kind") == "List" and "items" in document else [document])
+    return out

@@ -1,0 +1,109 @@
+"""Scenarios of Kamera's own tests, written afresh from their description: what they must give is stated there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.controller import Controller
+from steersman.check.scenario import Scenario
+
+GROUP = "kamera.example"
+
+
+def custom_kind(name: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
+    """A CustomResourceDefinition with a status subresource."""
+    plural = f"{name.lower()}s"
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
+    schema["properties"]["status"] = {"type": "object", "properties": status}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    names = {"plural": plural, "kind": name, "singular": name.lower()}
+    spec_of = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": spec_of,
+    }
+
+
+TEXT = {"type": "string"}
+FOO = custom_kind("Foo", {"mode": TEXT}, {"state": TEXT})
+TOGGLE = custom_kind("Toggle", {"desired": TEXT}, {"owner": TEXT})
+
+
+def foo(mode: str) -> dict[str, Any]:
+    """One Foo in a mode, with an empty status."""
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "x"}, "spec": {"mode": mode}}
+
+
+class Walk(Controller):
+    """trivial: "" → A-1 → A-Final, then nothing."""
+
+    kind = f"{GROUP}/v1/Foo"
+
+    def reconcile(self, c, key):
+        following = {"": "A-1", "A-1": "A-Final"}.get(c.get(key).status.state or "")
+        if following:
+            c.patch_status(key, {"state": following})
+
+
+def trivial() -> tuple[Scenario, Any]:
+    """Two copies of one controller on one object."""
+    w = Scenario("trivial")
+    w.kind(FOO)
+    key = w.apply(foo("A"))
+    w.run(foo=Walk, bar=Walk)
+    w.converges(lambda s: s[key].status.state == "A-Final").confluent()
+    return w, key
+
+
+STEPS = {
+    "A": {"": "A-1", "B-1": "A-1", "A-1": "A-2", "A-2": "A-Final"},
+    "B": {"": "B-1", "A-1": "B-1", "B-1": "B-2", "B-2": "B-Final"},
+}
+
+
+class FooWalk(Controller):
+    """foo/bar: walks the status by mode."""
+
+    kind = f"{GROUP}/v1/Foo"
+
+    def reconcile(self, c, key):
+        obj = c.get(key)
+        following = STEPS[obj.spec.mode].get(obj.status.state or "")
+        if following:
+            c.patch_status(key, {"state": following})
+
+
+class BarFlip(Controller):
+    """foo/bar: once, flips the mode at A-1 or B-1; helps over the last step."""
+
+    kind = f"{GROUP}/v1/Foo"
+
+    def reconcile(self, c, key):
+        obj = c.get(key)
+        mode, state = obj.spec.mode, obj.status.state
+        done = (obj.metadata.annotations or {}).get("bar-done")
+        flipped = {"A-1": "B", "B-1": "A"}.get(state)
+        if flipped and not done:
+            c.patch(key, {"metadata": {"annotations": {"bar-done": "true"}}, "spec": {"mode": flipped}})
+        elif state == "A-2":
+            c.patch_status(key, {"state": "A-Final"})
+        elif state == "B-2" and mode == "B":
+            c.patch_status(key, {"state": "B-Final"})
+
+
+def foo_bar() -> tuple[Scenario, Any]:
+    """Whose turn it is decides how it ends."""
+    w = Scenario("foo/bar")
+    w.kind(FOO)
+    key = w.apply(foo("A"))
+    w.run(foo=FooWalk, bar=BarFlip)
+    w.confluent()
+    return w, key
