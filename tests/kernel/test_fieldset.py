@@ -56,7 +56,7 @@ def strangers(some):
     """The same set, no node of which is in the table."""
     if some is NOTHING:
         return some
-    return FieldSet(tuple(list(some.names)), tuple(strangers(kid) for kid in some.kids), some.member)
+    return FieldSet((*some.names,), tuple(strangers(kid) for kid in some.kids), some.member)
 
 
 @given(PATHS)
