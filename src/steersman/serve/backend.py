@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Protocol
 
 from steersman.api.begin import Api
@@ -28,7 +27,10 @@ class Backend(Protocol):
         """Carries out any request that may write; answers after the commit is durable. Raises `ApiError`."""
 
     def since(self, gk: GK, rev: int) -> list[Event]:
-        """Durable events of a kind after a revision. Raises `kernel.changelog.Gone`."""
+        """Durable events of a kind after a revision, up to `store.rev`. Raises `kernel.changelog.Gone`."""
 
-    def changed(self, gk: GK, rev: int) -> AsyncIterator[None]:
-        """Wakes up whenever there may be durable events of a kind after what was last seen."""
+    async def changed(self, gk: GK, rev: int) -> None:
+        """Returns when there may be durable events of a kind after `rev`: at once if there are any already.
+
+        May be cancelled, and return for nothing; see `serve.wakeups.Wakeups`.
+        """

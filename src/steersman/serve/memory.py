@@ -1,0 +1,103 @@
+"""A control plane in memory: one store, the request machine, a change log; nothing durable, no controllers.
+
+It is the Backend behind `steersman.testing.control_plane()` and behind the tests of the HTTP face.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.api import names
+from steersman.api.begin import Api
+from steersman.api.errors import AlreadyExists, internal
+from steersman.api.kinds import Kinds
+from steersman.kernel.changelog import ChangeLog
+from steersman.kernel.effect import GK, Call, Commit, Event, Reply, Request, reply_of
+from steersman.kernel.object import Key
+from steersman.kernel.store import Store
+from steersman.serve.wakeups import Wakeups
+
+NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that every cluster has from its start."""
+APISERVER: Final = "system:apiserver"
+"""The actor of the server's own writes."""
+
+
+def draw(question: Any) -> str:
+    """A random uid or name suffix."""
+    return str(uuid.uuid4()) if question[0] == "uid" else names.name_suffix(secrets.token_bytes(8))
+
+
+def wall_clock() -> int:
+    """Microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class MemoryBackend:
+    """See the module's text. `store` may already have objects; `clock` and `draw` can be replaced for tests."""
+
+    def __init__(
+        self,
+        api: Api | None = None,
+        store: Store | None = None,
+        *,
+        clock: Callable[[], int] = wall_clock,
+        draw: Callable[[Any], str] = draw,
+        log: ChangeLog | None = None,
+    ) -> None:
+        self.api = api or Api(Kinds.builtin())
+        self.store = store or Store()
+        self.now = clock
+        self._draw = draw
+        self._log = log or ChangeLog(self.store.rev)
+        self._wakeups = Wakeups()
+
+    async def write(self, request: Request) -> Reply:
+        """Carries out a request at once. Raises `ApiError`."""
+        return self.write_now(request)
+
+    def write_now(self, request: Request) -> Reply:
+        """`write` without a loop, for setting a scene."""
+        outcome = self.api.begin(self.store, request)
+        while isinstance(outcome, Call):
+            if outcome.kind != "random":
+                raise internal(f"nobody answers calls of kind {outcome.kind!r} here")
+            outcome = outcome.resume(self._draw(outcome.question))
+        if isinstance(outcome, Reply):
+            return outcome
+        return self._commit(outcome)
+
+    def _commit(self, commit: Commit) -> Reply:
+        event = self.store.commit(commit)
+        if event is None:  # begin and commit stand in one turn of the loop
+            raise internal(f"{commit.key} changed between begin and commit")
+        self._log.append(event)
+        self._wakeups.notify(event.key.gk, event.rev)
+        return reply_of(commit._replace(new=None if event.new is None else event.new))
+
+    def since(self, gk: GK, rev: int) -> list[Event]:
+        """Events of a kind after a revision. Raises `Gone`."""
+        return self._log.since(rev, gk)
+
+    async def changed(self, gk: GK, rev: int) -> None:
+        """Returns when there are events of the kind after `rev`."""
+        await self._wakeups.wait(gk, rev)
+
+    @property
+    def watchers(self) -> int:
+        """How many wait for events."""
+        return len(self._wakeups)
+
+    def bootstrap(self) -> None:
+        """Makes the namespaces that every cluster has."""
+        for name in NAMESPACES:
+            key = Key("", "Namespace", "", name)
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            try:
+                self.write_now(Request("create", key, body, actor=APISERVER, manager="steersman", now=self.now()))
+            except AlreadyExists:
+                continue
