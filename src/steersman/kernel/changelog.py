@@ -30,8 +30,10 @@ class ChangeLog:
     __slots__ = ("_by_kind", "_bytes", "_order", "max_bytes", "max_events", "oldest")
 
     def __init__(self, oldest: int = 0, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
+        self.start = oldest
+        """No kind can be watched from before this revision: the log began here."""
         self.oldest = oldest
-        """Watches may start at this revision or later."""
+        """Every kind can be watched from this revision or later."""
         self.max_events = max_events
         self.max_bytes = max_bytes
         self._bytes = 0
@@ -54,10 +56,15 @@ class ChangeLog:
             self._bytes -= freed
 
     def since(self, rev: int, gk: GK) -> list[Event]:
-        """Events of a kind after a revision, oldest first. Raises `Gone`."""
-        if rev < self.oldest:
-            raise Gone(f"revision {rev} is older than {self.oldest}, the oldest one that is kept")
+        """Events of a kind after a revision, oldest first. Raises `Gone`.
+
+        A kind loses a revision only when an event of its own is dropped: a watch of a quiet kind goes on however
+        busy the others are.
+        """
         events = self._by_kind.get(gk)
+        oldest = self.start if events is None else max(self.start, events.dropped)
+        if rev < oldest:
+            raise Gone(f"revision {rev} is older than {oldest}, the oldest one that is kept")
         return [] if events is None else events.after(rev)
 
     def __len__(self) -> int:
@@ -67,18 +74,21 @@ class ChangeLog:
 class _Events:
     """Events of one kind: a list with a moving start, so that both ends are cheap and a bisection is possible."""
 
-    __slots__ = ("events", "revs", "start")
+    __slots__ = ("dropped", "events", "revs", "start")
 
     def __init__(self) -> None:
         self.events: list[Event | None] = []
         self.revs: list[int] = []
         self.start = 0
+        self.dropped = 0
+        """The revision of the last event that fell off."""
 
     def append(self, event: Event) -> None:
         self.events.append(event)
         self.revs.append(event.rev)
 
     def drop_first(self) -> None:
+        self.dropped = self.revs[self.start]
         self.events[self.start] = None
         self.start += 1
         if self.start > 1024 and self.start * 2 > len(self.events):
