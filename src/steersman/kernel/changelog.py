@@ -27,7 +27,7 @@ class Gone(LookupError):
 class ChangeLog:
     """Events by kind, in revision order."""
 
-    __slots__ = ("_by_kind", "_bytes", "_order", "max_bytes", "max_events", "oldest")
+    __slots__ = ("_by_kind", "_bytes", "_order", "max_bytes", "max_events", "oldest", "start")
 
     def __init__(self, oldest: int = 0, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
         self.start = oldest
