@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .effect import Event, Request
+from .effect import Event, Refused, Request
 from .store import Store
 
 
 class Component(Protocol):
-    """One component. The state belongs to the component; the world only carries it from call to call."""
+    """One component. The state belongs to the component; the world only carries it from call to call. In a world that
+    keeps old worlds (check), a call gives a new state and leaves the given one as it is; else it may change it."""
 
     name: str
 
@@ -25,7 +26,11 @@ class Component(Protocol):
         """The state after one event."""
 
     def advance(self, state: Any, now: int) -> tuple[Any, list[Request]]:
-        """Does what is due at `now` (microseconds): the next state, and the requests to make, in order."""
+        """Does what is due at `now` (microseconds): the next state, and the requests to make, in order. They are made
+        at once; their events, and refusals, reach the component before anything else happens."""
+
+    def on_refused(self, state: Any, request: Request, refusal: Refused) -> Any:
+        """The state after one of its requests was refused."""
 
     def next_deadline(self, state: Any) -> int | None:
         """When there is something to do (microseconds); None: not before the next event."""

@@ -354,7 +354,9 @@ class World:
         self.components = self._own(self.components)
         self.components[index], requests = component.advance(self.components[index], self.now)
         for request in requests:
-            self.request(request, component.name)
+            answer = self.request(request, component.name)
+            if isinstance(answer, Refused):
+                self.components[index] = component.on_refused(self.components[index], request, answer)
 
     # -- effects ---------------------------------------------------------------------------------------------
 
@@ -436,8 +438,10 @@ class World:
             for loop in self.system.listeners(gk):
                 for key in self.system.loops[loop].triggers(event, self.store):
                     self.enqueue(loop, key)
-        for index, component in enumerate(self.system.components):
-            self.components[index] = component.on_event(self.components[index], event)
+        if self.components:
+            self.components = self._own(self.components)
+            for index, component in enumerate(self.system.components):
+                self.components[index] = component.on_event(self.components[index], event)
         return event
 
     def _lag_behind(self, event: Event, gk: GK, before: Store) -> None:
