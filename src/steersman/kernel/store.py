@@ -28,9 +28,16 @@ class Index(NamedTuple):
     values: Callable[[Object], tuple[str, ...]]
 
 
+ADOPTABLE: Final = frozenset({("", "Pod"), ("apps", "ReplicaSet")})
+"""Kinds whose objects without a controller are found under the owner "": controllers look for orphans to adopt."""
+
+
 def _owner_uids(obj: Object) -> tuple[str, ...]:
-    owners = obj.meta.value.get("ownerReferences")
-    return tuple([owner["uid"] for owner in owners]) if owners else ()
+    owners = obj.meta.value.get("ownerReferences") or ()
+    uids = tuple([owner["uid"] for owner in owners])
+    if (obj.key.group, obj.key.kind) in ADOPTABLE and not any([owner.get("controller") for owner in owners]):
+        return (*uids, "")
+    return uids
 
 
 def _node_name(obj: Object) -> tuple[str, ...]:
