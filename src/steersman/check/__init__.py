@@ -1,1 +1,121 @@
+"""Check: find what real controllers do wrong, or show that within stated bounds they do not."""
 
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from steersman.check.explain import explain
+from steersman.check.explore import Bounds, Explorer
+from steersman.check.scenario import Scenario, ScenarioError, State
+from steersman.check.search import Walker
+from steersman.check.verdict import Verdict, Violation
+from steersman.kernel.schedule import Schedule, ScheduleError
+
+__all__ = ["Bounds", "Explorer", "Scenario", "ScenarioError", "State", "Verdict", "Violation", "check", "sessions"]
+
+sessions: list[Session] = []
+"""Who listens to checks: the command line and the pytest plugin. The innermost is last."""
+
+
+class Session:
+    """Hears of every verdict, and may change the bounds of every check (command-line options win)."""
+
+    def __init__(self, overrides: dict[str, Any] | None = None) -> None:
+        self.overrides = overrides or {}
+        self.verdicts: list[Verdict] = []
+        self.replay: Path | None = None
+        """A schedule to follow instead of searching."""
+        self.progress: Callable[[Verdict], None] | None = None
+
+
+def check(
+    scenario: Scenario,
+    *,
+    lag: int = 0,
+    crashes: int = 0,
+    conflicts: int = 0,
+    atomic: bool = False,
+    walks: int = 0,
+    seed: int = 0,
+    max_states: int | None = None,
+    max_depth: int | None = None,
+    max_transitions: int | None = None,
+    max_seconds: float | None = None,
+    read_memo: bool = True,
+    write_memo: bool = True,
+    canonical: bool = True,
+) -> Verdict:
+    """Explores every interleaving of a scenario within the bounds, or with `walks` that many random ones.
+
+    `lag`: events a controller's cache may be behind; `crashes`, `conflicts`: how many of them may happen on any path;
+    `atomic`: whole reconciles are single steps. The verdict is COMPLETE when everything within these bounds was
+    explored, BOUNDED when one of the `max_…` ended the search first.
+    """
+    chosen: dict[str, Any] = {
+        "lag": lag,
+        "crashes": crashes,
+        "conflicts": conflicts,
+        "atomic": atomic,
+        "walks": walks,
+        "seed": seed,
+        "max_states": max_states,
+        "max_depth": max_depth,
+        "max_transitions": max_transitions,
+        "max_seconds": max_seconds,
+        "read_memo": read_memo,
+        "write_memo": write_memo,
+        "canonical": canonical,
+    }
+    session = sessions[-1] if sessions else None
+    if session is not None:
+        chosen |= session.overrides
+    walking = (chosen.pop("walks"), chosen.pop("seed"))
+    memos = {name: chosen.pop(name) for name in ("read_memo", "write_memo", "canonical")}
+    progress = None if session is None else session.progress
+    explorer = Explorer(scenario, Bounds(**chosen), **memos, progress=progress)
+    collecting = gc.isenabled()
+    gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
+    try:
+        if session is not None and session.replay is not None:
+            verdict = follow(explorer, session.replay)
+        else:
+            verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
+        for violation in verdict.violations:
+            violation.explanation = _explained(explorer, violation)
+    finally:
+        if collecting:
+            gc.enable()
+    for listener in sessions:
+        listener.verdicts.append(verdict)
+    return verdict
+
+
+def follow(explorer: Explorer, path: Path) -> Verdict:
+    """Replays a schedule strictly and judges every state on the way. Raises `ScheduleError` when it does not fit."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ScheduleError(f"{path}: {error.strerror or error}") from None
+    return explorer.follow(Schedule.loads(text, str(path)))
+
+
+def _explained(explorer: Explorer, violation: Violation) -> str:
+    text = explain(explorer.world_at([]), violation.actions, violation.cycle)
+    if violation.other:
+        text += "\n  but also:\n" + explain(explorer.world_at([]), violation.other)
+    return text
+
+
+class _CallableModule(ModuleType):
+    """`steersman.check` is this package and, called, its function: `sm.check(scenario)`."""
+
+    def __call__(self, scenario: Scenario, **options: Any) -> Verdict:
+        return check(scenario, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -18,6 +18,7 @@ from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
+from steersman.kernel.schedule import Replay, Schedule
 from steersman.kernel.system import Learned, System
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
@@ -251,11 +252,50 @@ class Explorer:
         path = tuple(self.graph.path(recurrence.states[0]))
         self.verdict.violations.append(Violation("livelock", "converges", message, path, cycle))
 
+    def follow(self, schedule: Schedule) -> Verdict:
+        """Replays a schedule strictly; the verdict says what it breaks. Raises `ScheduleError`."""
+        verdict = self.verdict
+        verdict.incomplete = "one schedule replayed"
+        while True:
+            try:
+                self._follow(schedule)
+                return verdict
+            except Learned as learned:
+                self.system.learn(learned)
+                verdict.violations.clear()
+
+    def _follow(self, schedule: Schedule) -> None:
+        world = self.scenario.world(self.system)
+        policy = Replay(schedule)
+        taken: list[Action] = []
+        broken: set[str] = set()
+        while True:
+            state = State(world.store, self.scenario.kinds)
+            for prop in self._always:
+                wrong = None if prop.name in broken else judge(prop, state)
+                if wrong is not None:
+                    broken.add(prop.name)
+                    self.verdict.violations.append(Violation("always", prop.name, wrong, tuple(taken)))
+            actions = enabled(world)
+            action = policy.choose(world, actions)
+            if action is None:
+                break
+            world = apply(world, action)
+            taken.append(action)
+        self.verdict.transitions = len(taken)
+        if not actions:
+            for prop in self.scenario.properties:
+                wrong = judge(prop, state) if prop.kind == "converges" else None
+                if wrong is not None:
+                    message = f"the run comes to rest, but {wrong}"
+                    self.verdict.violations.append(Violation("converges", prop.name, message, tuple(taken)))
+
     def world_at(self, actions: tuple[Action, ...] | list[Action]) -> World:
         """The world after some actions, from the first one."""
         world = self.scenario.world(self.system)
         for action in actions:
-            world = apply(world, action)
+            if action != START_ACTION:
+                world = apply(world, action)
         return world
 
     def state_at(self, number: int) -> State:

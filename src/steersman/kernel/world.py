@@ -8,6 +8,7 @@ out. What it is made of stands in its `System`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from .action import Action
@@ -339,10 +340,11 @@ class World:
         self.enqueue(*item)
 
     def user(self, index: int) -> None:
-        """A person acts, at once and on the head."""
+        """A person acts, at once and on the head. What is refused is not done, and is not tried again."""
         self.users = tuple([user for user in self.users if user != index])
         step = self.system.users[index]
-        step.do(lambda effect: self._exchange(None, f"user:{step.name}", effect))
+        with suppress(Refused):
+            step.do(lambda effect: self._exchange(None, f"user:{step.name}", effect))
 
     def advance(self, index: int) -> None:
         """A component does what is due; time is at least its deadline from now on."""

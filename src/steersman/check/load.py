@@ -1,0 +1,94 @@
+"""Loading scenarios from Python files: `FILE[::NAME]`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from steersman.check.scenario import Scenario, ScenarioError
+
+
+class Target(NamedTuple):
+    """One thing to check: a `test_…` function that calls `sm.check`, or a `scenario…` function that returns one."""
+
+    name: str
+    function: Callable[[], Any]
+
+
+def load(text: str) -> list[Target]:
+    """The targets of `FILE[::NAME]`, in the order of the file. Raises `ScenarioError`."""
+    path_text, _, name = text.partition("::")
+    path = Path(path_text)
+    if not path.is_file():
+        raise ScenarioError(f"{path_text}: no such file; give a Python file with scenarios: FILE[::NAME]")
+    module = _module(path)
+    functions = {
+        key: value
+        for key, value in vars(module).items()
+        if callable(value)
+        and getattr(value, "__module__", "") == module.__name__
+        and key.startswith(("test_", "scenario_"))
+    }
+    if name:
+        chosen = getattr(module, name, None)
+        if not callable(chosen):
+            known = ", ".join(functions) or "none"
+            raise ScenarioError(f"{path_text}: no function {name!r}; it has: {known}")
+        return [Target(name, chosen)]
+    if not functions:
+        raise ScenarioError(f"{path_text}: no functions called test_… or scenario_…; name one with FILE::NAME")
+    return [Target(key, value) for key, value in functions.items()]
+
+
+def _module(path: Path) -> ModuleType:
+    name = f"steersman_scenarios_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ScenarioError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ScenarioError(f"{path}, line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        line = _line_in(error, path)
+        raise ScenarioError(f"{path}{line}: {type(error).__name__}: {error}") from None
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _line_in(error: BaseException, path: Path) -> str:
+    """The last line of `path` that an exception passed through."""
+    line, trace = "", error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = f", line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return line
+
+
+def run(target: Target, check: Callable[..., Any]) -> None:
+    """Runs a target: calls the function, and checks the Scenario it returns, if it does."""
+    try:
+        made = target.function()
+    except AssertionError:
+        return  # the verdicts say it: a test that expects a violation, or refuses one
+    except ScenarioError:
+        raise
+    except TypeError as error:
+        raise ScenarioError(f"{target.name}: {error}; a scenario function takes no arguments") from None
+    except Exception as error:
+        where = target.function.__code__.co_filename
+        line = _line_in(error, Path(where))
+        raise ScenarioError(f"{where}{line}: {type(error).__name__}: {error}") from None
+    if isinstance(made, tuple) and made and isinstance(made[0], Scenario):
+        made = made[0]
+    if isinstance(made, Scenario):
+        check(made)

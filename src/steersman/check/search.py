@@ -1,0 +1,140 @@
+"""Seeded random walks: for what is too large to be searched exhaustively. Always BOUNDED.
+
+A walk takes one enabled Action after another until nothing is left to do. Its seed makes it repeatable; what it finds
+is minimised by lenient replay.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Final
+
+from steersman.check.explore import ENOUGH_VIOLATIONS, Explorer, judge
+from steersman.check.graph import FAULTS
+from steersman.check.scenario import State
+from steersman.check.shrink import minimise, replay
+from steersman.check.verdict import Verdict, Violation
+from steersman.kernel.action import Action
+from steersman.kernel.system import Learned
+from steersman.kernel.transition import apply, enabled
+from steersman.kernel.world import World
+
+DEFAULT_DEPTH: Final = 2_000
+"""Steps of a walk that does not come to rest."""
+FAULT_CHANCE: Final = 0.15
+"""How often a fault is taken where one is possible: rare enough that the rest of a walk is ordinary life."""
+
+
+class Walker:
+    """Random walks over one scenario; uses an `Explorer` for its system, properties and verdict."""
+
+    def __init__(self, explorer: Explorer, walks: int, seed: int) -> None:
+        self.explorer = explorer
+        self.walks = walks
+        self.seed = seed
+        self.ends: dict[int, list[Action]] = {}
+        self._reported: set[str] = set()
+
+    def run(self) -> Verdict:
+        """Walks with seeds seed, seed + 1, …"""
+        verdict, bounds = self.explorer.verdict, self.explorer.bounds
+        start = time.perf_counter()
+        verdict.bounds |= {"walks": self.walks, "seed": self.seed}
+        verdict.incomplete = "random walks"
+        number = 0
+        try:
+            while number < self.walks and len(verdict.violations) < ENOUGH_VIOLATIONS:
+                if bounds.max_seconds is not None and time.perf_counter() - start > bounds.max_seconds:
+                    verdict.incomplete = f"random walks, stopped after {bounds.max_seconds:g} s"
+                    break
+                try:
+                    self._walk(random.Random(self.seed + number))
+                except Learned as learned:
+                    self.explorer.system.learn(learned)
+                    continue
+                number += 1
+        except KeyboardInterrupt:
+            verdict.incomplete = "interrupted"
+        verdict.converged = len(self.ends)
+        verdict.executions = self.explorer.system.reexec.executions
+        verdict.seconds = time.perf_counter() - start
+        return verdict
+
+    def _walk(self, chance: random.Random) -> None:
+        explorer, verdict = self.explorer, self.explorer.verdict
+        world = explorer.scenario.world(explorer.system)
+        taken: list[Action] = []
+        judged = {world.store.sum_canonical}
+        depth = explorer.bounds.max_depth or DEFAULT_DEPTH
+        while len(taken) < depth:
+            actions = enabled(world)
+            ordinary = [action for action in actions if action.op not in FAULTS]
+            faults = [action for action in actions if action.op in FAULTS]
+            if not actions:
+                break
+            pool = faults if faults and (not ordinary or chance.random() < FAULT_CHANCE) else ordinary
+            action = chance.choice(pool)
+            world = apply(world, action)
+            taken.append(action)
+            verdict.transitions += 1
+            if world.store.sum_canonical not in judged:
+                judged.add(world.store.sum_canonical)
+                verdict.states += 1
+                self._judge_always(world, taken)
+            self._findings(taken)
+        if not enabled(world):
+            self._at_rest(world, taken)
+
+    def _judge_always(self, world: World, taken: list[Action]) -> None:
+        state = State(world.store, self.explorer.scenario.kinds)
+        for prop in self.explorer.scenario.properties:
+            if prop.kind == "always" and prop.name not in self._reported:
+                wrong = judge(prop, state)
+                if wrong is not None:
+                    self._reported.add(prop.name)
+
+                    def bad(candidate: World, prop: object = prop) -> bool:
+                        return judge(prop, State(candidate.store, self.explorer.scenario.kinds)) is not None  # type: ignore[arg-type]
+
+                    self._add(Violation("always", prop.name, wrong, tuple(self._shrink(taken, bad))))
+
+    def _shrink(self, taken: list[Action], bad: object) -> list[Action]:
+        first = self.explorer.scenario.world(self.explorer.system)
+
+        def reproduces(candidate: object) -> list[Action] | None:
+            done, _, found = replay(first, candidate, bad)  # type: ignore[arg-type]
+            return done if found else None
+
+        return minimise(taken, reproduces)
+
+    def _at_rest(self, world: World, taken: list[Action]) -> None:
+        scenario = self.explorer.scenario
+        for prop in scenario.properties:
+            if prop.kind == "converges" and prop.holds is not None and prop.name not in self._reported:
+                wrong = judge(prop, State(world.store, scenario.kinds))
+                if wrong is not None:
+                    self._reported.add(prop.name)
+
+                    def bad(candidate: World, prop: object = prop) -> bool:
+                        at_rest = not enabled(candidate)
+                        return at_rest and judge(prop, State(candidate.store, scenario.kinds)) is not None  # type: ignore[arg-type]
+
+                    message = f"a fair run comes to rest, but {wrong}"
+                    self._add(Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
+        self.ends.setdefault(world.store.sum_canonical, list(taken))
+        confluent = any(prop.kind == "confluence" for prop in scenario.properties)
+        if confluent and len(self.ends) > 1 and "confluence" not in self._reported:
+            self._reported.add("confluence")
+            first, second = list(self.ends.values())[:2]
+            message = f"fair runs end in {len(self.ends)} different states"
+            self._add(Violation("confluence", "confluence", message, tuple(first), other=tuple(second)))
+
+    def _findings(self, taken: list[Action]) -> None:
+        for (kind, who), finding in self.explorer.system.reexec.findings.items():
+            if f"{kind}/{who}" not in self._reported:
+                self._reported.add(f"{kind}/{who}")
+                self._add(Violation("finding", kind, f"{who} on {finding.key}: {finding.text}", tuple(taken)))
+
+    def _add(self, violation: Violation) -> None:
+        self.explorer.verdict.violations.append(violation)
