@@ -1,0 +1,159 @@
+"""A group: the writes that become durable with one append, and whoever waits for them."""
+
+from __future__ import annotations
+
+import uuid
+from os import urandom
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from steersman.api import errors, names
+from steersman.api.begin import Api
+from steersman.api.errors import AlreadyExists, ApiError
+from steersman.api.stored import dump
+from steersman.journal import Commit as CommitRecord
+from steersman.journal import Input, Reconcile, Record
+from steersman.journal.record import Verb
+from steersman.kernel.effect import Call, Commit, Event, Outcome, Reply, Request
+from steersman.kernel.object import Object
+from steersman.kernel.store import Store
+from steersman.run.load import retention, sums_of
+
+NAME_ATTEMPTS: Final = 8
+"""Names drawn for one generateName before the client is asked to try again, as kube-apiserver does it."""
+MAX_OBJECT_BYTES: Final = 3 << 20
+"""Spec, status and all else of one object: as much as one request can carry. The journal's own limit is beyond it."""
+
+
+class Done(NamedTuple):
+    """What came of a request: the reply, and the revision it made (0: none)."""
+
+    reply: Reply
+    revision: int
+
+
+class Draws(NamedTuple):
+    """An outcome, and what was drawn at random on the way to it."""
+
+    outcome: Reply | Commit
+    drawn: list[str]
+
+
+class Group:
+    """Records of one append, the events they are, and the replies that wait for them."""
+
+    __slots__ = ("events", "notes", "records", "waiting")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.notes: list[Reconcile] = []
+        """Records that tell of what is durable already: they outlive a failed append."""
+        self.events: list[Event] = []
+        self.waiting: list[tuple[Any, Done | ApiError]] = []
+        """Futures (asyncio's or concurrent's) and what they will be told."""
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.notes)
+
+    def release(self, failure: ApiError | None = None) -> None:
+        """Tells everybody who waits: what came of it, or that it failed."""
+        for future, result in self.waiting:
+            settle(future, result if failure is None else failure)
+        self.waiting.clear()
+
+
+def settle(future: Any, result: Done | ApiError) -> None:
+    """Ends one wait; a client that went away is none."""
+    if future.done():
+        return
+    if isinstance(result, ApiError):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+
+
+def perform(api: Api, store: Store, request: Request) -> Draws:
+    """Begins a request and answers the Calls that are random draws. Raises `ApiError`."""
+    drawn: list[str] = []
+    outcome = api.begin(store, request)
+    while isinstance(outcome, Call):
+        if outcome.kind != "random":
+            raise errors.internal(f"nobody answers calls of kind {outcome.kind!r} in this version")
+        outcome = _draw(outcome, drawn)
+    return Draws(outcome, drawn)
+
+
+def _draw(call: Call, drawn: list[str]) -> Outcome:
+    if call.question[0] == "uid":
+        drawn.append(str(uuid.UUID(bytes=urandom(16), version=4)))
+        return call.resume(drawn[-1])
+    for _ in range(NAME_ATTEMPTS):
+        suffix = names.name_suffix(urandom(8))
+        try:
+            outcome = call.resume(suffix)
+        except AlreadyExists:
+            continue
+        drawn.append(suffix)
+        return outcome
+    _, key, base = call.question
+    raise errors.generate_name_conflict(key.kind.lower(), base, key.group)
+
+
+def stage(group: Group, tentative: Store, commit: Commit, request: Request, origin: str, drawn: list[str]) -> Event:
+    """Commits to the tentative head and puts the records into the open group. Raises `ApiError` 413."""
+    if commit.new is not None:
+        _check_size(commit.new)
+    event = tentative.commit(commit)
+    if event is None:
+        raise errors.internal(f"{commit.key} changed between begin and commit")
+    obj = event.obj
+    verb: Verb = "create" if event.old is None else "delete" if event.new is None else "update"
+    group.records.append(
+        CommitRecord(
+            event.rev,
+            event.key,
+            verb,
+            request.actor,
+            obj.uid,
+            dump(obj),
+            request.now,
+            sums_of(tentative),
+            retention(event.key.gk),
+        )
+    )
+    taken = _input(event.rev, request, origin, drawn)
+    if taken is not None:
+        group.records.append(taken)
+    group.events.append(event)
+    return event
+
+
+def _check_size(obj: Object) -> None:
+    sections = (obj.meta, obj.spec, obj.rest, obj.status)
+    size = sum(len(section.raw) for section in sections if section is not None)
+    if size > MAX_OBJECT_BYTES:
+        raise errors.request_entity_too_large(
+            f"{obj.key} would have {size} bytes, more than the {MAX_OBJECT_BYTES} of one object; split it"
+        )
+
+
+def _input(revision: int, request: Request, origin: str, drawn: list[str]) -> Input | None:
+    """What law J2 is given and cannot compute: who asked for a write that no reconcile made, and what was drawn.
+
+    `source` is "user" or "component" for such a write, or "random" for the draws of a reconcile's; `at` is the clock
+    as the request was begun with. The commit beside it has the bytes.
+    """
+    if origin == "reconcile" and not drawn:
+        return None
+    verb = f"{request.verb} {request.subresource}" if request.subresource else request.verb
+    data: dict[str, Any] = {"revision": revision}
+    if drawn:
+        data["drawn"] = drawn
+    if request.manager and request.manager != request.actor:
+        data["manager"] = request.manager
+    if request.options:
+        data["options"] = request.options
+    source = "random" if origin == "reconcile" else origin
+    subject = f"{request.actor} {verb} {request.key}"
+    return Input(source, subject, orjson.dumps(data, option=orjson.OPT_SORT_KEYS, default=str), request.now)

@@ -1,0 +1,298 @@
+"""The two heads of a durable control plane, and the single writer between them.
+
+A write is validated against `tentative` and put into the open group. One append makes a group durable; whatever
+arrives meanwhile is the next group. Only then its events reach `durable`, watches and controllers, and its replies
+leave. So nothing is ever seen that a crash could take back. An append that fails discards `tentative` and refuses
+everybody who waits: what they were about to be told rests on it.
+
+All methods are called from the event loop's thread, but for those that say "any thread".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+from steersman.api import errors
+from steersman.api.begin import Api
+from steersman.api.errors import ApiError
+from steersman.journal import BadRecord, Fenced, Head, HeadMoved, Journal, JournalError, JournalFull, Reconcile
+from steersman.kernel.changelog import ChangeLog
+from steersman.kernel.effect import GK, Commit, Event, Reply, Request, reply_of
+from steersman.kernel.ports import Clock
+from steersman.kernel.store import Store
+from steersman.run.clock import WallClock
+from steersman.run.group import Done, Group, perform, settle, stage
+from steersman.run.load import load_store, sums_of
+from steersman.run.shared import share_parsed_values
+from steersman.serve.wakeups import Wakeups
+
+log = logging.getLogger("steersman.run")
+
+NOTE_SECONDS: Final = 0.5
+"""How long a record that nobody waits for may wait for company: it is not worth an fsync of its own."""
+RETRY_SECONDS: Final = 5.0
+"""When an append of such records alone is tried again after a failure; a write tries at once."""
+MAX_NOTES: Final = 5_000
+"""Such records at which a group is appended at once, and kept while appends fail: a few megabytes."""
+Listener = Callable[[Sequence[Event]], None]
+
+
+class Heads:
+    """See the module's text. `serve.backend.Backend` for the HTTP face."""
+
+    def __init__(self, api: Api, journal: Journal, clock: Clock | None = None, holder: str = "steersman") -> None:
+        """Takes the writer's lease and loads the store. Raises `StartError` and `JournalError`."""
+        share_parsed_values()
+        self.api = api
+        self.journal = journal
+        self.now = (clock or WallClock()).now
+        self.epoch = journal.acquire(holder)
+        self._head: Head = journal.head()
+        self._durable = load_store(journal)
+        self._tentative = self._durable.fork()
+        self._lock = threading.Lock()
+        """Held while `durable` changes, and while another thread takes a view of it."""
+        self._view: Store | None = None
+        self._changes = ChangeLog(self._durable.rev)
+        self._wakeups = Wakeups()
+        self._listeners: list[Listener] = []
+        self._open = Group()
+        self._flying: Group | None = None
+        self._work = asyncio.Event()
+        self._note_timer: asyncio.TimerHandle | None = None
+        self._closing = False
+        self._failing = False
+        self.stopped: JournalError | None = None
+        """Why this process writes no more, once it does not."""
+        self.on_stop: Callable[[JournalError], None] = lambda error: None
+        """Called once, when writing has to end for good: another writer took the journal, say."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = ThreadPoolExecutor(1, "journal")
+        self._appending: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to append, on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._appending = self._loop.create_task(self._append_groups())
+
+    async def close(self) -> None:
+        """Refuses further writes, makes what there is durable, and lets the journal's thread go."""
+        self._closing = True
+        self._work.set()
+        if self._appending is not None:
+            await self._appending
+        self._thread.shutdown(wait=True)
+
+    # -- the port of the HTTP face -----------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The durable head."""
+        return self._durable
+
+    async def write(self, request: Request) -> Reply:
+        """Carries out a request; answers when it, and all it could see, is durable. Raises `ApiError`."""
+        return (await self.do(request, "user")).reply
+
+    def since(self, gk: GK, rev: int) -> list[Event]:
+        """Durable events of a kind after a revision. Raises `Gone`."""
+        return self._changes.since(rev, gk)
+
+    async def changed(self, gk: GK, rev: int) -> None:
+        """Returns when there may be durable events of a kind after `rev`."""
+        await self._wakeups.wait(gk, rev)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def do(self, request: Request, origin: str) -> Done:
+        """`write`, by whom it is made: "user" | "component" | "reconcile"."""
+        future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        self._submit(request, origin, future)
+        return await future
+
+    def do_from_thread(self, request: Request, origin: str) -> Future[Done]:
+        """The same from any other thread; the future's exception is an `ApiError`."""
+        future: Future[Done] = Future()
+        try:
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._submit, request, origin, future)
+        except RuntimeError:  # the loop is closed
+            future.set_exception(errors.service_unavailable("the server is shutting down"))
+        return future
+
+    def _submit(self, request: Request, origin: str, future: Any) -> None:
+        """Begins a request on the tentative head; `future` is settled when what it saw is durable."""
+        result: Done | ApiError
+        if self.stopped is not None or self._closing:
+            settle(future, self._refusal())
+            return
+        try:
+            result = self._begin(request._replace(now=self.now()), origin)
+        except ApiError as error:
+            result = error
+        except Exception:
+            log.exception("%s of %s by %s failed in the request machine", request.verb, request.key, request.actor)
+            result = errors.internal(f"the server failed on {request.verb} of {request.key}; its log has the cause")
+        if self._open.events:
+            self._open.waiting.append((future, result))
+        elif self._flying is not None:  # the result, a refusal too, rests on what is not durable yet
+            self._flying.waiting.append((future, result))
+        else:
+            settle(future, result)
+
+    def _begin(self, request: Request, origin: str) -> Done:
+        outcome, drawn = perform(self.api, self._tentative, request)
+        if not isinstance(outcome, Commit):
+            return Done(outcome, 0)
+        event = stage(self._open, self._tentative, outcome, request, origin, drawn)
+        self._work.set()
+        reply = reply_of(outcome._replace(new=event.new))
+        return Done(reply._replace(rev=event.rev), event.rev)
+
+    def _refusal(self) -> ApiError:
+        if self.stopped is not None:
+            return errors.service_unavailable(f"this server does not write any more: {self.stopped}")
+        return errors.service_unavailable("the server is shutting down")
+
+    def note(self, record: Reconcile) -> None:
+        """Adds a record that nobody waits for: it goes with the next group. Any thread."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._note, record)
+        except RuntimeError:  # the loop is closed: the record is lost, as in a crash
+            log.debug("a reconcile of %s ended after the journal was closed", record.key)
+
+    def _note(self, record: Reconcile) -> None:
+        self._open.notes.append(record)
+        if len(self._open.notes) >= MAX_NOTES:
+            self._work.set()
+        elif self._note_timer is None and self._loop is not None:
+            self._note_timer = self._loop.call_later(NOTE_SECONDS, self._work.set)
+
+    # -- making durable ----------------------------------------------------------------------------------------
+
+    async def _append_groups(self) -> None:
+        """Appends one group after the other until `close`."""
+        assert self._loop is not None
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            if self._note_timer is not None:
+                self._note_timer.cancel()
+                self._note_timer = None
+            if self._open and self.stopped is None:
+                group, self._open = self._open, Group()
+                self._flying = group
+                error = await self._loop.run_in_executor(self._thread, self._append, group)
+                self._flying = None
+                if error is None:
+                    self._make_visible(group)
+                    if self._open:
+                        self._work.set()
+                else:
+                    self._give_up(group, error)
+                    if self._open.notes:
+                        self._note_timer = self._loop.call_later(RETRY_SECONDS, self._work.set)
+            if self._closing and (not self._open or self._failing or self.stopped is not None):
+                self._open.release(self._refusal())
+                return
+
+    def _append(self, group: Group) -> JournalError | None:
+        """One append, in the journal's thread: None when the group is durable, else why it is not."""
+        records = [*group.records, *group.notes]
+        before = self._head
+        try:
+            self._head = self.journal.append(self.epoch, before, records)
+        except (Fenced, HeadMoved, JournalFull, BadRecord) as error:
+            return error
+        except JournalError as error:  # unknown outcome: the head tells
+            try:
+                head = self.journal.head()
+            except JournalError as second:
+                return Fenced(f"{error.problem}, and then {second.problem}", second.remedy)
+            if head == before:
+                return error
+            if head.epoch == self.epoch and head.position == before.position + len(records):
+                self._head = head
+                return None
+            return HeadMoved(f"{error.problem}, and its head is now {tuple(head)}", "start the server again")
+        except Exception as error:
+            log.exception("appending %d records failed", len(records))
+            return JournalError(f"appending failed: {type(error).__name__}: {error}", "report this fault")
+        return None
+
+    def _make_visible(self, group: Group) -> None:
+        """The group is durable: durable head, change log, controllers, watches, replies; in this order."""
+        with self._lock:
+            durable = self._durable
+            for event in group.events:
+                if event.new is None:
+                    durable.remove(event.key, event.rev)
+                else:
+                    durable.put(event.new)
+                durable.rev = event.rev
+        if self._failing:
+            log.warning("the journal takes writes again")
+            self._failing = False
+        for event in group.events:
+            self._changes.append(event)
+            self._wakeups.notify((event.key.group, event.key.kind), event.rev)
+        if group.events:
+            for listener in self._listeners:
+                listener(group.events)
+        group.release()
+
+    def _give_up(self, group: Group, error: JournalError) -> None:
+        """The group did not become durable: the tentative head, and what was begun on it since, are void."""
+        fatal = isinstance(error, (Fenced, HeadMoved))
+        if fatal:
+            self.stopped = error
+        if fatal or not self._failing:
+            log.error("%d writes were refused: %s", len(group.events) + len(self._open.events), error)
+        self._failing = True
+        later, self._open = self._open, Group()
+        self._open.notes = [*group.notes, *later.notes][-MAX_NOTES:]
+        with self._lock:
+            self._tentative = self._durable.fork()
+        failure = self._refusal() if fatal else _refused(error)
+        group.release(failure)
+        later.release(failure)
+        if fatal:
+            self.on_stop(error)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def view(self) -> Store:
+        """The durable head, frozen: the same fork for everybody until it moves. Any thread."""
+        with self._lock:
+            if self._view is None or self._view.rev != self._durable.rev:
+                self._view = self._durable.fork()
+            return self._view
+
+    def listen(self, listener: Listener) -> None:
+        """Tells `listener` of every group of durable events from now on, in order, in the loop's thread."""
+        self._listeners.append(listener)
+
+    @property
+    def busy(self) -> bool:
+        """Whether writes are under way."""
+        return bool(self._open) or self._flying is not None
+
+    def check(self) -> None:
+        """Asserts that both heads agree with what was appended, when nothing is under way."""
+        assert sums_of(self._durable) == sums_of(self._tentative)
+
+
+def _refused(error: JournalError) -> ApiError:
+    """What the clients of a failed group are told."""
+    if isinstance(error, JournalFull):
+        text = f"the store has no room, nothing was written: {error.problem}; {error.remedy}. Reads go on"
+        return ApiError(507, "InsufficientStorage", text, errors.Details(retry_after_seconds=10))
+    if isinstance(error, BadRecord):
+        return errors.internal(f"nothing was written: {error}")
+    return errors.timeout(f"the store failed, the write may yet turn up after a restart: {error}", 1)
