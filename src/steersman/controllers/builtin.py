@@ -1,0 +1,32 @@
+"""The controllers that come with Steersman, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.api.controller import Controller, controller_name
+from steersman.controllers.deployment import Deployment
+from steersman.controllers.garbage import GarbageCollector
+from steersman.controllers.replicaset import ReplicaSet
+
+ALL: Final[tuple[type[Controller], ...]] = (Deployment, ReplicaSet, GarbageCollector)
+BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
+
+
+def builtin(*names: str) -> list[type[Controller]]:
+    """The built-in controllers of these names; without a name, all of them. Raises `LookupError`."""
+    return [_named(name) for name in names] if names else list(ALL)
+
+
+def replacing(name: str, controller: type[Controller]) -> list[type[Controller]]:
+    """All built-in controllers, with `controller` in the place of one. Raises `LookupError`."""
+    replaced = _named(name)
+    return [controller if cls is replaced else cls for cls in ALL]
+
+
+def _named(name: str) -> type[Controller]:
+    found = BY_NAME.get(name)
+    if found is None:
+        raise LookupError(f"there is no built-in controller {name!r}; there are {', '.join(sorted(BY_NAME))}")
+    return found

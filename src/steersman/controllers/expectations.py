@@ -1,0 +1,77 @@
+"""What a controller has done that its view may not show yet.
+
+Kubernetes' controllers count the creations and deletions they expect to see and do nothing until the counts are met or
+five minutes have passed (pkg/controller/controller_utils.go). Here the expectations are facts: the uids of what was
+created and of what was deleted. A created object that the view does not show is read live, so it counts as what it is;
+a deleted one is left out, since a deletion is never taken back. So there is nothing to wait for and nothing to expire:
+an object that was created and went away again unseen is found to be gone at once.
+
+Facts live in `c.memory`. A crash loses them, and then the lists begin anew, at the head.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.client import Client
+from steersman.controllers.owned import controlled_by
+from steersman.kernel.object import Key
+from steersman.kernel.value import EMPTY
+
+
+class Expectations:
+    """The facts about one owner's objects. Every change is remembered at once: the next call may be the last."""
+
+    def __init__(self, c: Client, owner: Key, uid: str) -> None:
+        self._c = c
+        self._place = f"{owner.namespace}/{owner.name}"
+        self._uid = uid
+        known = c.memory.get(self._place) or EMPTY
+        if known and known["uid"] != uid:
+            known = EMPTY  # another incarnation's
+        self._made: dict[str, str] = dict(known.get("made") or EMPTY)
+        self._gone: list[str] = list(known.get("gone") or ())
+
+    @staticmethod
+    def forget(c: Client, owner: Key) -> None:
+        """Drops what is remembered about an owner that is gone."""
+        place = f"{owner.namespace}/{owner.name}"
+        if place in c.memory:
+            del c.memory[place]
+
+    def made(self, obj: Any) -> None:
+        """Remembers a creation."""
+        self._made[obj["metadata"]["uid"]] = obj["metadata"]["name"]
+        self._keep()
+
+    def gone(self, obj: Any) -> None:
+        """Remembers a deletion."""
+        self._gone.append(obj["metadata"]["uid"])
+        self._keep()
+
+    def is_gone(self, obj: Any) -> bool:
+        """Whether it was deleted, although the view shows it alive."""
+        return obj["metadata"]["uid"] in self._gone
+
+    def missing(self, seen: list[Any], gk: tuple[str, str], namespace: str) -> list[Any]:
+        """What was created and is not among `seen`, but is there, and still owned, by a live read. Facts that `seen`
+        confirms are dropped, and so are those that the live read disproves."""
+        alive = {obj["metadata"]["uid"]: "deletionTimestamp" not in obj["metadata"] for obj in seen}
+        before = (len(self._made), len(self._gone))
+        self._gone = [uid for uid in self._gone if alive.get(uid)]
+        found = []
+        for uid, name in list(self._made.items()):
+            live = None if uid in alive else self._c.get(Key(*gk, namespace, name), fresh=True)
+            if live is not None and live["metadata"]["uid"] == uid and controlled_by(live, self._uid):
+                found.append(live)
+            else:
+                del self._made[uid]
+        if (len(self._made), len(self._gone)) != before:
+            self._keep()
+        return found
+
+    def _keep(self) -> None:
+        if self._made or self._gone:
+            self._c.memory[self._place] = {"uid": self._uid, "made": self._made, "gone": self._gone}
+        else:
+            del self._c.memory[self._place]

@@ -1,0 +1,139 @@
+"""Owners and what they own: controller references, adoption and release.
+
+An object has at most one controller: the ownerReference with `controller: true`. A controller claims the objects its
+selector matches: it adopts those without a controller and releases its own that match no longer. Source of the facts:
+Kubernetes 1.36, pkg/controller/controller_ref_manager.go and apimachinery meta/v1/controller_ref.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.api.client import Client, key_of
+from steersman.api.errors import NotFound
+from steersman.api.select import LabelSelector
+from steersman.kernel.value import EMPTY
+
+Json = Mapping[str, Any]
+
+
+def controller_of(obj: Json) -> Json | None:
+    """The ownerReference of an object's controller."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return owner  # type: ignore[no-any-return]
+    return None
+
+
+def controlled_by(obj: Json, uid: str) -> bool:
+    """Whether the owner of this uid is an object's controller."""
+    owner = controller_of(obj)
+    return owner is not None and owner["uid"] == uid
+
+
+def controller_ref(owner: Json) -> dict[str, Any]:
+    """The reference that makes `owner` the controller of an object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def is_terminating(obj: Json) -> bool:
+    """Whether the deletion of an object has begun."""
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def claim(c: Client, owner: Json, kind: str) -> list[Any]:
+    """The objects of a kind that `owner` controls, after adoption and release, by name; terminating ones included.
+
+    Raises `Conflict` when an object changed meanwhile, and what else the API refuses.
+    """
+    meta = owner["metadata"]
+    namespace = meta["namespace"]
+    selector = LabelSelector.compile(owner["spec"]["selector"])
+    alive = not is_terminating(owner)
+    mine = []
+    for obj in c.list(kind, namespace, owner=owner):
+        if not controlled_by(obj, meta["uid"]):
+            continue
+        if selector.matches(obj["metadata"].get("labels")):
+            mine.append(obj)
+        elif alive:
+            _release(c, obj, meta["uid"])
+    if not alive or selector.empty:
+        return mine
+    checked = False
+    for obj in c.list(kind, namespace, owner="", labels=owner["spec"]["selector"]):
+        if is_terminating(obj):
+            continue
+        if not checked and not can_adopt(c, owner):
+            break
+        checked = True
+        adopted = adopt(c, owner, obj)
+        if adopted is not None:
+            mine.append(adopted)
+    return sorted(mine, key=lambda obj: obj["metadata"]["name"]) if checked else mine
+
+
+def can_adopt(c: Client, owner: Json) -> bool:
+    """Whether the owner is still there, the same and not being deleted, by a live read: what was read from a cache
+    may be long gone, and its new orphans are to be collected, not adopted again."""
+    live = c.get(key_of(owner), fresh=True)
+    return live is not None and live["metadata"]["uid"] == owner["metadata"]["uid"] and not is_terminating(live)
+
+
+def adopt(c: Client, owner: Json, obj: Json) -> Any:
+    """Makes `owner` the controller of an orphan; the object as it is then, or None when it is gone."""
+    meta = obj["metadata"]
+    owners = [*(meta.get("ownerReferences") or ()), controller_ref(owner)]
+    patch = {"metadata": {"uid": meta["uid"], "ownerReferences": owners}}
+    try:
+        return c.patch(obj, patch, rv=meta["resourceVersion"])
+    except NotFound:
+        return None
+
+
+def adopt_orphan(c: Client, orphan: Json | None, kind: str) -> None:
+    """Gives an orphan to the first owner of a kind, by name, whose selector matches it."""
+    if orphan is None or is_terminating(orphan) or controller_of(orphan) is not None:
+        return
+    meta = orphan["metadata"]
+    for owner in c.list(kind, meta["namespace"]):
+        selector = LabelSelector.compile(owner["spec"]["selector"])
+        if selector.empty or is_terminating(owner) or not selector.matches(meta.get("labels")):
+            continue
+        if can_adopt(c, owner):
+            adopt(c, owner, orphan)
+            return
+
+
+def became_orphan(old: Json | None, new: Json | None) -> bool:
+    """Whether an event shows an object that some controller may now want to adopt; `old` and `new` are metadata."""
+    if new is None or "deletionTimestamp" in new or controller_of({"metadata": new}) is not None:
+        return False
+    if old is None:
+        return True
+    return old.get("labels") != new.get("labels") or controller_of({"metadata": old}) is not None
+
+
+def _release(c: Client, obj: Json, uid: str) -> None:
+    meta = obj["metadata"]
+    if is_terminating(obj):
+        return
+    left = [owner for owner in meta["ownerReferences"] if owner["uid"] != uid]
+    patch = {"metadata": {"uid": meta["uid"], "ownerReferences": left or None}}
+    try:
+        c.patch(obj, patch, rv=meta["resourceVersion"])
+    except NotFound:
+        return
+
+
+def label(obj: Json, name: str) -> str:
+    """The value of a label, or ""."""
+    return (obj["metadata"].get("labels") or EMPTY).get(name, "")  # type: ignore[no-any-return]

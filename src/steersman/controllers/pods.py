@@ -1,0 +1,73 @@
+"""What controllers ask about pods. Source of the facts: Kubernetes 1.36, pkg/api/v1/pod/util.go and
+pkg/controller/controller_utils.go (ActivePodsWithRanks)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.api.client import Client
+from steersman.api.times import MICRO, parse_time
+from steersman.kernel.value import EMPTY
+
+Json = Mapping[str, Any]
+ENDED: Final = ("Succeeded", "Failed")
+PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+LONG_AGO: Final = "0001-01-01T00:00:00Z"
+
+
+def phase(pod: Json) -> str:
+    """The phase; Pending as long as nobody wrote one."""
+    return (pod.get("status") or EMPTY).get("phase") or "Pending"
+
+
+def is_active(pod: Json) -> bool:
+    """Neither ended nor being deleted."""
+    return "deletionTimestamp" not in pod["metadata"] and phase(pod) not in ENDED
+
+
+def ready_since(pod: Json) -> str | None:
+    """When the pod became ready (RFC 3339); None: it is not ready."""
+    for condition in (pod.get("status") or EMPTY).get("conditions") or ():
+        if condition["type"] == "Ready":
+            return (condition.get("lastTransitionTime") or LONG_AGO) if condition["status"] == "True" else None
+    return None
+
+
+def is_available(c: Client, pod: Json, min_ready_seconds: int) -> bool:
+    """Ready for long enough; if not yet, the key is woken when it is."""
+    since = ready_since(pod)
+    if since is None or not min_ready_seconds:
+        return since is not None
+    return c.after(since, min_ready_seconds)
+
+
+def deletion_cost(pod: Json) -> int:
+    """What the pod-deletion-cost annotation says; 0 for anything unreadable, as in Kubernetes."""
+    text = (pod["metadata"].get("annotations") or EMPTY).get(DELETION_COST, "0")
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def cheap_order(pod: Json) -> tuple[Any, ...]:
+    """The first criteria of who goes first: unassigned, in an early phase, not ready, of low deletion cost."""
+    assigned = bool(pod["spec"].get("nodeName"))
+    return (assigned, PHASE_RANK.get(phase(pod), 0), ready_since(pod) is not None, deletion_cost(pod))
+
+
+def deletion_order(pod: Json, ranks: Mapping[str, int]) -> tuple[Any, ...]:
+    """Sort key of who goes first. `ranks`: by node, how many related pods are on it; pods that are doubled up go
+    first, then those that became ready last, restarted most, were created last, and by name."""
+    since = ready_since(pod)
+    restarts = [status.get("restartCount", 0) for status in (pod.get("status") or EMPTY).get("containerStatuses") or ()]
+    return (
+        *cheap_order(pod),
+        -ranks.get(pod["spec"].get("nodeName") or "", 0),
+        0 if since is None else -(parse_time(since) // MICRO),
+        -max(restarts, default=0),
+        -(parse_time(pod["metadata"]["creationTimestamp"]) // MICRO),
+        pod["metadata"]["name"],
+    )
