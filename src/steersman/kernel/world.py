@@ -447,9 +447,14 @@ class World:
         return event
 
     def _lag_behind(self, event: Event, gk: GK, before: Store) -> None:
-        """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest."""
+        """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest. Who listens
+        to a kind without reading it through a cache (the garbage collector) hears of it at once: that its work may
+        wait on the queue is delay enough."""
         for loop, kinds in enumerate(self.system.informers):
             if gk not in kinds:
+                if self.system.loops[loop].listens(gk):
+                    for key in self.system.loops[loop].triggers(event, self.store):
+                        self.enqueue(loop, key)
                 continue
             place = (loop, gk)
             view = self.views.get(place)
