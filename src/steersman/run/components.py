@@ -21,8 +21,8 @@ from steersman.run.queue import MAX_WAIT, backoff
 
 log = logging.getLogger("steersman.run")
 
-FIRST_PAUSE: Final = 8
-"""Where on the back-off scale the first rebuild stands: 0.6 s, then doubled."""
+FIRST_PAUSE: Final = 6
+"""Where on the back-off scale a rebuild starts: 0.3 s after the first failure, then doubled."""
 IDLE_PAUSE: Final = 0.005
 """Seconds of rest for a component that says it has something to do and then does nothing."""
 

@@ -115,6 +115,12 @@ class WorkQueue:
                 return min(due - now, MAX_WAIT)
         return None
 
+    def ready(self) -> tuple[Key, ...]:
+        """Keys that `get` gives without waiting, in order."""
+        with self._changed:
+            self._fire()
+            return tuple(self._queue)
+
     def done(self, key: Key) -> None:
         """The processing of a key ended; it is queued again if it became dirty meanwhile."""
         with self._changed:
