@@ -1,0 +1,89 @@
+"""Content negotiation: in which form a client wants its answer.
+
+The forms are JSON, a Table, or metadata only, as kube-apiserver's `as=...;v=v1;g=meta.k8s.io` parameters ask for
+them. Protobuf is never answered: clients that prefer it also accept JSON.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from steersman.api import errors
+
+MAX_ACCEPT: Final = 4096
+"""Characters of an Accept header; the longest real ones have about 300."""
+TABLE: Final = "Table"
+PARTIAL: Final = "PartialObjectMetadata"
+PARTIAL_LIST: Final = "PartialObjectMetadataList"
+_TYPES: Final = ("application/json", "application/*", "*/*")
+
+
+class Form(NamedTuple):
+    """How an answer is written. `kind` is "", Table, PartialObjectMetadata or PartialObjectMetadataList."""
+
+    kind: str = ""
+    content_type: str = "application/json"
+
+
+class _Clause(NamedTuple):
+    media: str
+    params: dict[str, str]
+    quality: float
+
+
+JSON: Final = Form()
+
+
+@lru_cache(maxsize=256)
+def _clauses(accept: str) -> tuple[_Clause, ...]:
+    """The clauses of an Accept header by quality, then order (RFC 9110 §12.5.1)."""
+    found = []
+    for clause in accept[:MAX_ACCEPT].split(","):
+        media, *params = [part.strip() for part in clause.split(";")]
+        pairs = dict(param.partition("=")[::2] for param in params if "=" in param)
+        try:
+            quality = float(pairs.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        if media and quality > 0:
+            found.append(_Clause(media.lower(), pairs, quality))
+    return tuple(sorted(found, key=lambda clause: -clause.quality))
+
+
+@lru_cache(maxsize=256)
+def form_of(accept: str, is_list: bool) -> Form:
+    """The best form for an object or a list (a watch counts as a list). Raises ApiError 406."""
+    if not accept.strip():
+        return JSON
+    for clause in _clauses(accept):
+        if clause.media not in _TYPES:
+            continue
+        wanted = clause.params.get("as", "")
+        if not wanted:
+            return JSON
+        if (clause.params.get("g"), clause.params.get("v")) != ("meta.k8s.io", "v1"):
+            continue
+        if wanted == TABLE or wanted == (PARTIAL_LIST if is_list else PARTIAL):
+            return Form(wanted, f"application/json;as={wanted};v=v1;g=meta.k8s.io")
+        if wanted == PARTIAL:  # a watch of metadata asks for objects one by one
+            return Form(wanted, f"application/json;as={wanted};v=v1;g=meta.k8s.io")
+    raise errors.not_acceptable(["application/json"])
+
+
+@lru_cache(maxsize=256)
+def discovery_of(accept: str) -> str:
+    """The aggregated discovery version a client prefers over plain JSON: "v2", "v2beta1" or ""."""
+    for clause in _clauses(accept):
+        if clause.media not in _TYPES:
+            continue
+        wanted = clause.params.get("as", "")
+        if not wanted:
+            return ""
+        version = clause.params.get("v", "")
+        if (wanted, clause.params.get("g")) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io") and version in (
+            "v2",
+            "v2beta1",
+        ):
+            return version
+    return ""

@@ -1,0 +1,144 @@
+"""Request bodies: from bytes and a Content-Type to a JSON value, with limits and duplicate fields told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from steersman.api import errors
+from steersman.serve.yaml_body import read_yaml
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+PATCHES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+MAX_DEPTH: Final = 128
+"""Nesting of a JSON body, as for YAML."""
+MAX_DUPLICATES: Final = 10
+"""Duplicate fields named in one answer."""
+
+
+class Body(NamedTuple):
+    """A decoded body."""
+
+    value: Any
+    duplicates: tuple[str, ...] = ()
+    """Paths of fields that are there twice; the last one counts."""
+
+
+def media_type(content_type: str) -> str:
+    """The type without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def read_object(content_type: str, data: bytes) -> Body:
+    """The object of a create, update or delete. Raises ApiError 400, 415."""
+    media = media_type(content_type) or JSON
+    if media == JSON:
+        return read_json(data)
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return _from_yaml(data)
+    raise _unsupported(media, (JSON, YAML))
+
+
+def read_patch(content_type: str, data: bytes) -> tuple[str, Body]:
+    """The patch type ("merge", "json", "apply") and its body. Raises ApiError 400, 415."""
+    media = media_type(content_type)
+    if media == MERGE_PATCH:
+        return "merge", read_json(data)
+    if media == JSON_PATCH:
+        return "json", read_json(data)
+    if media == APPLY_PATCH:
+        start = data.lstrip()[:1]
+        if start == b"{":
+            try:
+                return "apply", read_json(data)
+            except errors.ApiError:
+                pass  # flow style YAML begins like JSON
+        return "apply", _from_yaml(data)
+    raise _unsupported(media, PATCHES)
+
+
+def read_json(data: bytes) -> Body:
+    """A JSON body. Raises ApiError 400."""
+    if not data.strip():
+        raise errors.bad_request("the body is empty; send an object")
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        where = f" (line {error.lineno}, column {error.colno})"
+        raise errors.bad_request(f"the body is not JSON: {error.msg}{where}") from None
+    except RecursionError:
+        raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels") from None
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+        raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
+    return Body(value, _duplicates(data, value))
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    """Whether a value has more than `limit` levels; level by level, for it may have a thousand."""
+    level: list[Any] = [value]
+    for _ in range(limit + 1):
+        below: list[Any] = []
+        for part in level:
+            parts: Sequence[Any] = list(part.values()) if isinstance(part, dict) else part
+            below += [item for item in parts if isinstance(item, dict | list)]
+        if not below:
+            return False
+        level = below
+    return True
+
+
+def _duplicates(data: bytes, value: Any) -> tuple[str, ...]:
+    """Fields that are there twice.
+
+    A compact body without any is as long as its value written again; only others are read a second, slower time.
+    """
+    if not isinstance(value, dict) or len(orjson.dumps(value)) == len(data.strip()):
+        return ()
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(pairs)
+        if len(out) < len(pairs) and len(found) < MAX_DUPLICATES:
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    found.append(name)
+                seen.add(name)
+        return out
+
+    try:
+        json.loads(data, object_pairs_hook=note)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(found[:MAX_DUPLICATES])
+
+
+def _from_yaml(data: bytes) -> Body:
+    value, duplicates = read_yaml(data)
+    if value is None:
+        raise errors.bad_request("the body is empty; send an object")
+    return Body(value, tuple(duplicates[:MAX_DUPLICATES]))
+
+
+def _unsupported(media: str, accepted: Sequence[str]) -> errors.ApiError:
+    error = errors.unsupported_media_type(accepted)
+    if media == STRATEGIC_PATCH:
+        error.message += (
+            "; strategic merge patch is not supported by this version: use `kubectl apply --server-side`, "
+            "or `kubectl patch --type=merge`"
+        )
+    elif media == PROTOBUF:
+        error.message += (
+            "; protobuf bodies are not read by this version: use `kubectl create -f` or "
+            "`kubectl apply --server-side -f`, which send JSON, or set the client's content type to JSON"
+        )
+    return error

@@ -1,0 +1,192 @@
+"""Writes: from an HTTP request to a request of the machine, and back to an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from steersman.api import errors
+from steersman.api.kinds import Kinds
+from steersman.kernel import effect
+from steersman.kernel.effect import Reply
+from steersman.kernel.object import Key, Object
+from steersman.serve import message
+from steersman.serve.backend import Backend
+from steersman.serve.body import Body, read_object, read_patch
+from steersman.serve.listing import list_page
+from steersman.serve.options import delete_options, list_options, manager_of, write_options
+from steersman.serve.route import Route
+
+DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+RETURNED_WHEN_GONE: Final = frozenset(
+    {
+        ("", "Pod"),
+        ("", "PersistentVolume"),
+        ("", "PersistentVolumeClaim"),
+        ("", "PodTemplate"),
+        ("", "ResourceQuota"),
+        ("", "ServiceAccount"),
+    }
+)
+"""Kinds whose deletion answers with the object even when it is gone at once (ReturnDeletedObject in Kubernetes)."""
+DELETED_AT_ONCE: Final = 64
+"""Deletes of a collection that are in flight together: one group of the journal."""
+
+
+class Changed(NamedTuple):
+    """What a write came to: an object to be shown, several of them, or a document of another kind (a Status, a
+    Scale); and warnings for the client."""
+
+    code: int
+    obj: Object | None = None
+    objs: list[Object] | None = None
+    document: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Change(NamedTuple):
+    """One write by one actor."""
+
+    backend: Backend
+    route: Route
+    http: message.Request
+    actor: str
+
+    # -- create, update, patch ---------------------------------------------------------------------------------
+
+    async def create(self) -> Changed:
+        """POST to a collection."""
+        options = write_options(self.http.query, "CreateOptions")
+        body = read_object(self.http.headers.get("content-type"), self.http.body)
+        warnings = duplicates(body, options)
+        return _shown(await self.send("create", "", body.value, options), warnings)
+
+    async def create_part(self) -> Changed:
+        """POST to a subresource: a pod's binding."""
+        options = write_options(self.http.query, "CreateOptions")
+        body = read_object(self.http.headers.get("content-type"), self.http.body).value
+        named = (body.get("metadata") or {}) if isinstance(body, dict) else {}
+        if not isinstance(named, dict) or named.get("name", self.route.name) != self.route.name:
+            raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")
+        options["uid"] = named.get("uid") or ""
+        await self.send("create", self._part, body, options)
+        return Changed(201, document=_success())
+
+    async def update(self) -> Changed:
+        """PUT of an object or of its status."""
+        options = write_options(self.http.query, "UpdateOptions")
+        body = read_object(self.http.headers.get("content-type"), self.http.body)
+        warnings = duplicates(body, options)
+        if self._part == "finalize":
+            return _shown(await self._finalize(body.value, options), warnings)
+        return _shown(await self.send("update", self._part, body.value, options), warnings)
+
+    async def patch(self) -> Changed:
+        """PATCH of an object or of its status; by server-side apply it may also be created."""
+        query = self.http.query
+        options = write_options(query, "PatchOptions")
+        form, body = read_patch(self.http.headers.get("content-type"), self.http.body)
+        warnings = duplicates(body, options)
+        if form == "apply":
+            if not query.get("fieldManager"):
+                cause = errors.Cause.required("fieldManager", "is required for apply patch")
+                raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
+            options["force"] = query.flag("force")
+            return _shown(await self.send("apply", self._part, body.value, options), warnings)
+        if "force" in query:
+            cause = errors.Cause.forbidden("force", "may not be specified for non-apply patch")
+            raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
+        options["patch"] = form
+        return _shown(await self.send("patch", self._part, body.value, options), warnings)
+
+    @property
+    def _part(self) -> str:
+        return self.route.part.name if self.route.part else ""
+
+    async def send(self, verb: str, part: str, body: Any, options: dict[str, Any]) -> Reply:
+        """Hands a request for the object of the route to the machine."""
+        manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
+        key = Key(*self.route.kind.gk, self.route.namespace, self.route.name)
+        now = self.backend.now()
+        return await self.backend.write(effect.Request(verb, key, body, part, self.actor, manager, now, options))
+
+    async def _finalize(self, body: Any, options: dict[str, Any]) -> Reply:
+        """PUT to namespaces/NAME/finalize: only `spec.finalizers` counts, everything else stays as it is."""
+        old = self.backend.store.get(Key("", "Namespace", "", self.route.name))
+        if old is None:
+            raise errors.not_found("namespaces", self.route.name)
+        spec = (body.get("spec") or {}) if isinstance(body, dict) else None
+        meta = (body.get("metadata") or {}) if isinstance(body, dict) else None
+        if not isinstance(spec, dict) or not isinstance(meta, dict):
+            raise errors.bad_request("the body must be a Namespace object with the finalizers that are left")
+        named = {"name": meta.get("name", self.route.name), "uid": meta.get("uid") or old.uid}
+        value = old.value
+        kept = {name: item for name, item in value["metadata"].items() if name not in ("uid", "resourceVersion")}
+        wanted = {**value, "metadata": {**kept, **named}, "spec": {"finalizers": list(spec.get("finalizers") or ())}}
+        options["rv"] = meta.get("resourceVersion") or ""
+        return await self.send("update", "", wanted, options)
+
+    # -- delete ------------------------------------------------------------------------------------------------
+
+    async def delete(self) -> Changed:
+        """DELETE of one object."""
+        options = self._delete_options()
+        reply = await self.send("delete", "", None, options)
+        obj = reply.obj
+        if obj is None:
+            return Changed(reply.code, document=reply.status or _success())
+        kind = self.route.kind
+        left = self.backend.store.get(obj.key)
+        gone = left is None or left.uid != obj.uid
+        if gone and kind.gk not in RETURNED_WHEN_GONE:
+            details = {"name": obj.key.name, "group": kind.group, "kind": kind.plural, "uid": obj.uid}
+            return Changed(200, document=_success({name: text for name, text in details.items() if text}))
+        return Changed(reply.code, obj)
+
+    async def delete_collection(self) -> Changed:
+        """DELETE of every object a list would give. One that somebody else deletes meanwhile is no error."""
+        options = self._delete_options()
+        if options["uid"] or options["rv"]:
+            raise errors.bad_request("preconditions name one object; they cannot be met by a collection")
+        found = list_page(self.backend, self.route.kind, self.route.namespace, list_options(self.http.query)).items
+        for start in range(0, len(found), DELETED_AT_ONCE):
+            batch = found[start : start + DELETED_AT_ONCE]
+            done = await asyncio.gather(*[self._delete_one(obj, options) for obj in batch], return_exceptions=True)
+            for outcome in done:
+                if isinstance(outcome, BaseException) and not isinstance(outcome, errors.NotFound):
+                    raise outcome
+        return Changed(200, objs=found)
+
+    async def _delete_one(self, obj: Object, options: dict[str, Any]) -> Reply:
+        manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
+        now = self.backend.now()
+        return await self.backend.write(
+            effect.Request("delete", obj.key, None, "", self.actor, manager, now, {**options, "uid": obj.uid})
+        )
+
+    def _delete_options(self) -> dict[str, Any]:
+        data = self.http.body
+        body = read_object(self.http.headers.get("content-type"), data).value if data.strip() else None
+        return delete_options(self.http.query, body, Kinds.definition(DELETE_OPTIONS))
+
+
+def _shown(reply: Reply, warnings: tuple[str, ...]) -> Changed:
+    return Changed(reply.code, reply.obj, document=reply.status, warnings=(*warnings, *reply.warnings))
+
+
+def _success(details: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details:
+        status["details"] = details
+    return status
+
+
+def duplicates(body: Body, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings about fields that are there twice; refused under strict validation."""
+    if not body.duplicates or options["validation"] == "Ignore":
+        return ()
+    told = tuple(f'duplicate field "{path}"' for path in body.duplicates)
+    if options["validation"] == "Strict":
+        raise errors.bad_request(f"strict decoding error: {', '.join(told)}")
+    return told

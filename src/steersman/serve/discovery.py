@@ -1,0 +1,145 @@
+"""Discovery: which groups, versions, resources and verbs there are.
+
+Both forms are served: the older documents (APIVersions, APIGroupList, APIResourceList), which kopf and kr8s read,
+and the aggregated one that kubectl asks for first. Shapes: Kubernetes API reference, "API discovery".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from steersman.api.kinds import Kind
+from steersman.serve.served import Part, Served, parts_of
+
+
+class Discovery:
+    """The discovery documents of one set of kinds, rendered once each."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._rendered: dict[tuple[str, ...], bytes] = {}
+
+    def versions(self) -> bytes:
+        """`/api`: APIVersions."""
+        versions = list(self._served.groups.get("", ()))
+        document = {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []}
+        return self._once(("api",), lambda: document)
+
+    def groups(self) -> bytes:
+        """`/apis`: APIGroupList."""
+
+        def document() -> dict[str, Any]:
+            groups = [self._group(name) for name in self._served.groups if name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+        return self._once(("apis",), document)
+
+    def group(self, name: str) -> bytes | None:
+        """`/apis/GROUP`: APIGroup; None when there is no such group."""
+        if not name or name not in self._served.groups:
+            return None
+        return self._once(("group", name), lambda: {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)})
+
+    def resources(self, group: str, version: str) -> bytes | None:
+        """`/api/v1`, `/apis/GROUP/VERSION`: APIResourceList; None when it is not served."""
+        kinds = self._served.kinds_of(group, version)
+        if not kinds:
+            return None
+
+        def document() -> dict[str, Any]:
+            rows = [row for kind in kinds for row in _rows(kind)]
+            name = f"{group}/{version}" if group else version
+            return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": rows}
+
+        return self._once(("resources", group, version), document)
+
+    def aggregated(self, root: str, version: str) -> bytes:
+        """The aggregated document of `/api` or `/apis`, in `apidiscovery.k8s.io/VERSION` (v2 or v2beta1)."""
+
+        def document() -> dict[str, Any]:
+            names = [name for name in self._served.groups if bool(name) == (root == "apis")]
+            return {
+                "kind": "APIGroupDiscoveryList",
+                "apiVersion": f"apidiscovery.k8s.io/{version}",
+                "metadata": {},
+                "items": [self._discovered(name) for name in names],
+            }
+
+        return self._once(("aggregated", root, version), document)
+
+    def _once(self, key: tuple[str, ...], document: Callable[[], dict[str, Any]]) -> bytes:
+        found = self._rendered.get(key)
+        if found is None:
+            found = self._rendered[key] = orjson.dumps(document())
+        return found
+
+    def _group(self, name: str) -> dict[str, Any]:
+        versions = [{"groupVersion": f"{name}/{v}", "version": v} for v in self._served.groups[name]]
+        return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+    def _discovered(self, name: str) -> dict[str, Any]:
+        versions = []
+        for version in self._served.groups[name]:
+            resources = [_discovered_resource(kind) for kind in self._served.kinds_of(name, version)]
+            versions.append({"version": version, "resources": resources, "freshness": "Current"})
+        metadata = {"name": name} if name else {}
+        return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
+
+
+def _rows(kind: Kind) -> list[dict[str, Any]]:
+    return [_resource(kind), *(_subresource(kind, part) for part in parts_of(kind))]
+
+
+def _resource(kind: Kind) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        row["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        row["categories"] = list(kind.categories)
+    return row
+
+
+def _subresource(kind: Kind, part: Part) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": f"{kind.plural}/{part.name}",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": part.kind,
+        "verbs": list(part.verbs),
+    }
+    if (part.group, part.version) != (kind.group, kind.version):
+        row |= {"group": part.group, "version": part.version}
+    return row
+
+
+def _discovered_resource(kind: Kind) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "resource": kind.plural,
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        row["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        row["categories"] = list(kind.categories)
+    if parts := parts_of(kind):
+        row["subresources"] = [
+            {
+                "subresource": part.name,
+                "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
+                "verbs": list(part.verbs),
+            }
+            for part in parts
+        ]
+    return row

@@ -1,0 +1,222 @@
+"""Query parameters and DeleteOptions: read, checked as Kubernetes checks them, and refused in its words.
+
+Source of the facts: apimachinery `pkg/apis/meta/v1/validation` and `pkg/apis/meta/internalversion/validation`,
+release 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from steersman.api import errors
+from steersman.api.errors import Cause
+from steersman.api.schema import Schema
+from steersman.serve.message import Query
+
+MAX_MANAGER: Final = 128
+"""Characters of a field manager, as in Kubernetes."""
+VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
+PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
+META: Final = "meta.k8s.io"
+
+
+class ListOptions(NamedTuple):
+    """What a list, watch or deletecollection asks for."""
+
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    token: str = ""
+    rev: int | None = None
+    """The resourceVersion; None: not given."""
+    match: str = ""
+    """resourceVersionMatch: Exact | NotOlderThan | "" """
+    watch: bool = False
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout: float | None = None
+
+
+def manager_of(query: Query, user_agent: str) -> str:
+    """The field manager: what the client names, else the beginning of its User-Agent. Raises ApiError 422."""
+    name = query.get("fieldManager")
+    if not name:
+        prefix = user_agent.partition("/")[0]
+        return "".join(char for char in prefix if char.isprintable())[:MAX_MANAGER]
+    causes = []
+    if len(name) > MAX_MANAGER:
+        causes.append(Cause.too_long("fieldManager", MAX_MANAGER))
+    if not name.isprintable():
+        causes.append(Cause.invalid("fieldManager", name, "should not contain any non-printable character"))
+    if causes:
+        raise errors.invalid("PatchOptions", "", causes, META)
+    return name
+
+
+def write_options(query: Query, kind: str) -> dict[str, Any]:
+    """The options of a create, update or patch, for `effect.Request.options`. Raises ApiError 422.
+
+    `kind` is the options' kind in error messages: CreateOptions, UpdateOptions, PatchOptions.
+    """
+    options: dict[str, Any] = {}
+    causes = []
+    dry_run = query.all("dryRun")
+    if any(value != "All" for value in dry_run):
+        causes.append(Cause.unsupported("dryRun", dry_run, ["All"]))
+    elif dry_run:
+        options["dry_run"] = True
+    validation = query.get("fieldValidation")
+    if validation and validation not in VALIDATIONS:
+        causes.append(Cause.unsupported("fieldValidation", validation, VALIDATIONS))
+    options["validation"] = validation or "Warn"
+    if causes:
+        raise errors.invalid(kind, "", causes, META)
+    return options
+
+
+def list_options(query: Query) -> ListOptions:
+    """The options of a list or watch. Raises ApiError 400, 422."""
+    watch = query.flag("watch")
+    token, match = query.get("continue"), query.get("resourceVersionMatch")
+    version = query.get("resourceVersion")
+    initial = query.flag("sendInitialEvents") if "sendInitialEvents" in query else None
+    options = ListOptions(
+        labels=query.get("labelSelector"),
+        fields=query.get("fieldSelector"),
+        limit=_integer(query, "limit"),
+        token=token,
+        rev=revision(version) if version else None,
+        match=match,
+        watch=watch,
+        bookmarks=query.flag("allowWatchBookmarks"),
+        initial_events=initial,
+        timeout=_timeout(query),
+    )
+    causes = _watch_causes(options) if watch else _list_causes(options)
+    if causes:
+        raise errors.invalid("ListOptions", "", causes, META)
+    if token and version not in ("", "0") and not watch:
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
+    return options
+
+
+def _list_causes(options: ListOptions) -> list[Cause]:
+    match = options.match
+    causes = []
+    if options.initial_events is not None:
+        causes.append(Cause.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not match:
+        return causes
+    if options.rev is None:
+        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        causes.append(Cause.forbidden("resourceVersionMatch", detail))
+    if options.token:
+        causes.append(Cause.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is set"))
+    if match not in ("Exact", "NotOlderThan"):
+        causes.append(Cause.unsupported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
+    if match == "Exact" and options.rev == 0:
+        detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        causes.append(Cause.forbidden("resourceVersionMatch", detail))
+    return causes
+
+
+def _watch_causes(options: ListOptions) -> list[Cause]:
+    match = options.match
+    if options.initial_events is None:
+        if match:
+            detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            return [Cause.forbidden("resourceVersionMatch", detail)]
+        return []
+    causes = []
+    if not match:
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(Cause.forbidden("resourceVersionMatch", detail))
+    elif match != "NotOlderThan":
+        causes.append(Cause.unsupported("resourceVersionMatch", match, ["NotOlderThan"]))
+    if options.token:
+        causes.append(Cause.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for continue"))
+    return causes
+
+
+def revision(text: str) -> int:
+    """A resourceVersion. Raises ApiError 400."""
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
+        raise errors.bad_request(f"invalid resource version {errors.quote(text[:60])}; give one that this server sent")
+    return int(text)
+
+
+def _integer(query: Query, name: str) -> int:
+    text = query.get(name)
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise errors.bad_request(f"{name} is {errors.quote(text[:60])}; give a whole number, 0 or more")
+    return int(text)
+
+
+def _timeout(query: Query) -> float | None:
+    """timeoutSeconds of a watch; `timeout=2s` is for short requests and is not ours to keep."""
+    return float(_integer(query, "timeoutSeconds")) or None
+
+
+def delete_options(query: Query, body: Any, schema: Schema) -> dict[str, Any]:
+    """The options of a delete, from its body (DeleteOptions) or else its query. Raises ApiError 400, 422."""
+    given = _from_body(body, schema) if body is not None else _from_query(query)
+    options: dict[str, Any] = {}
+    causes = []
+    grace, propagation = given.get("gracePeriodSeconds"), given.get("propagationPolicy")
+    if grace is not None:
+        options["grace"] = grace if grace >= 0 else 1  # Kubernetes reads a negative grace as one second
+    if propagation and propagation not in PROPAGATIONS:
+        causes.append(Cause.unsupported("propagationPolicy", propagation, [*PROPAGATIONS, "nil"]))
+    orphan = given.get("orphanDependents")
+    if orphan is not None and propagation:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(Cause.invalid("propagationPolicy", propagation, detail))
+    if orphan:
+        propagation = "Orphan"
+    if propagation:
+        options["propagation"] = propagation
+    dry_run = given.get("dryRun") or []
+    if any(value != "All" for value in dry_run):
+        causes.append(Cause.unsupported("dryRun", dry_run, ["All"]))
+    elif dry_run:
+        options["dry_run"] = True
+    if causes:
+        raise errors.invalid("DeleteOptions", "", causes, META)
+    preconditions = given.get("preconditions") or {}
+    options["uid"] = preconditions.get("uid") or ""
+    options["rv"] = preconditions.get("resourceVersion") or ""
+    return options
+
+
+def _from_body(body: Any, schema: Schema) -> Mapping[str, Any]:
+    if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise errors.bad_request("the body of a delete is a DeleteOptions object, or empty")
+    wanted: dict[str, type] = {
+        "gracePeriodSeconds": int,
+        "propagationPolicy": str,
+        "orphanDependents": bool,
+        "dryRun": list,
+        "preconditions": dict,
+    }
+    for name in schema.fields:
+        value = body.get(name)
+        if value is not None and name in wanted and type(value) is not wanted[name]:
+            raise errors.bad_request(
+                f"DeleteOptions.{name} must be a {wanted[name].__name__}, not {errors.show(value)}"
+            )
+    return body
+
+
+def _from_query(query: Query) -> Mapping[str, Any]:
+    given: dict[str, Any] = {"dryRun": query.all("dryRun"), "propagationPolicy": query.get("propagationPolicy")}
+    grace = query.get("gracePeriodSeconds")
+    if grace:
+        if not grace.removeprefix("-").isdigit() or len(grace) > 18:
+            raise errors.bad_request(f"gracePeriodSeconds is {errors.quote(grace[:60])}; give whole seconds")
+        given["gracePeriodSeconds"] = int(grace)
+    if "orphanDependents" in query:
+        given["orphanDependents"] = query.flag("orphanDependents")
+    return given

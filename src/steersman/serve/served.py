@@ -1,0 +1,115 @@
+"""Which kinds, verbs and subresources the HTTP face serves: what discovery tells, routes accept, documents list.
+
+A stored kind that nobody acts on as its users must expect is not served: a webhook configuration that is accepted
+and never called would be worse than a 404.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from steersman.api.kinds import Kind, Kinds
+
+GK = tuple[str, str]
+
+UNSERVED: Final[dict[GK, str]] = {
+    ("", "ComponentStatus"): "the parts of this control plane are not components of that list",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "custom kinds are registered in process by this version",
+    ("apiregistration.k8s.io", "APIService"): "other API servers are not aggregated",
+    ("events.k8s.io", "Event"): "its objects are those of the core group; use v1",
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "webhooks are not called by this version",
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): "webhooks are not called by this version",
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): "policies are not evaluated by this version",
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): "policies are not evaluated by this version",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "policies are not evaluated by this version",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "policies are not evaluated by this version",
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "requests are not queued by priority",
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "requests are not queued by priority",
+}
+"""Built-in kinds that are not served, and why. Alpha and beta kinds are not served either, as in Kubernetes by
+default."""
+
+SCALED: Final[frozenset[GK]] = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+"""Kinds whose `scale` is served."""
+
+
+class Part(NamedTuple):
+    """A subresource as it is served."""
+
+    name: str
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of its bodies."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def why_unserved(kind: Kind) -> str | None:
+    """Why a registered kind is not served; None when it is."""
+    if kind.custom:
+        return None
+    if "alpha" in kind.version or "beta" in kind.version:
+        return f"{kind.version} is not served by default"
+    return UNSERVED.get(kind.gk)
+
+
+@lru_cache(maxsize=1 << 10)
+def parts_of(kind: Kind) -> tuple[Part, ...]:
+    """The subresources of a kind that are served, by name."""
+    out = []
+    for endpoint in kind.endpoints:
+        group, _, version = endpoint.api_version.rpartition("/")
+        verbs: tuple[str, ...] = ()
+        if endpoint.name == "status" or (endpoint.name == "scale" and kind.gk in SCALED):
+            verbs = ("get", "patch", "update")
+        elif (endpoint.name, kind.gk) == ("binding", ("", "Pod")):
+            verbs = ("create",)
+        elif (endpoint.name, kind.gk) == ("finalize", ("", "Namespace")):
+            verbs = ("update",)
+        if verbs:
+            out.append(Part(endpoint.name, group, version, endpoint.kind, verbs))
+    return tuple(out)
+
+
+def part_of(kind: Kind, name: str) -> Part | None:
+    """The subresource of that name, if it is served."""
+    return next((part for part in parts_of(kind) if part.name == name), None)
+
+
+class Served:
+    """The served kinds of one registry, as HTTP paths name them. Immutable."""
+
+    __slots__ = ("_by_path", "_kinds", "groups")
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._by_path: dict[tuple[str, str], dict[str, Kind]] = {}
+        for kind in kinds.all():
+            if why_unserved(kind) is None:
+                self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = kind
+        self.groups: dict[str, tuple[str, ...]] = {}
+        """Group to its versions, best first; groups by name, the core group ("") first."""
+        for group, version in sorted(self._by_path):
+            self.groups[group] = (*self.groups.get(group, ()), version)
+
+    def kinds_of(self, group: str, version: str) -> list[Kind]:
+        """The kinds of a group version by plural; none when it is not served."""
+        return [kind for _, kind in sorted(self._by_path.get((group, version), {}).items())]
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind at that path."""
+        return self._by_path.get((group, version), {}).get(plural)
+
+    def hint(self, group: str, version: str, plural: str) -> str:
+        """Why there is nothing at that path; "" when nothing can be said."""
+        for kind in self._kinds.all():
+            if (kind.group, kind.version, kind.plural) == (group, version, plural):
+                return f"{kind}: {why_unserved(kind)}"
+            if (kind.group, kind.plural) == (group, plural) and version in kind.served:
+                return f"{group}/{version} is not served; use {kind.api_version}"
+        return ""

@@ -1,0 +1,171 @@
+"""Watches: what a client has, then every change to it, one JSON line each.
+
+A watch is a revision and a cursor into the change log: nothing is queued for a slow client. What matched before and
+no longer does is told as DELETED, what begins to match as ADDED. Several events that are there at once go out as one
+chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from steersman.api import errors
+from steersman.api.kinds import Kind
+from steersman.kernel.changelog import Gone
+from steersman.kernel.effect import Event
+from steersman.kernel.object import Object
+from steersman.serve.accept import TABLE, Form
+from steersman.serve.backend import Backend
+from steersman.serve.columns import columns_of
+from steersman.serve.frames import Frames, frame
+from steersman.serve.listing import check_not_ahead
+from steersman.serve.options import ListOptions
+from steersman.serve.render import in_form
+
+BOOKMARK_SECONDS: Final = 60.0
+"""Between two bookmarks of a quiet watch, as kube-apiserver has it."""
+DEFAULT_SECONDS: Final = (1800.0, 3600.0)
+"""A watch without timeoutSeconds ends somewhere in this range (kube-apiserver's --min-request-timeout): the
+reconnections of many clients spread."""
+MAX_SECONDS: Final = 86_400.0
+CHUNK_BYTES: Final = 128 * 1024
+"""Frames joined into one chunk: large enough for bursts, small enough that others get their turn."""
+INITIAL_END: Final = "k8s.io/initial-events-end"
+
+
+@dataclass(slots=True)
+class Watch:
+    """One watch, from its request to its end. Making it checks the request (ApiError 400, 410, 504)."""
+
+    backend: Backend
+    frames: Frames
+    kind: Kind
+    namespace: str
+    options: ListOptions
+    form: Form
+    include: str
+    matches: Callable[[Object], bool] | None = None
+    rev: int = 0
+    initial: list[Object] | None = None
+    """Objects to begin with; None: only changes are told."""
+
+    def __post_init__(self) -> None:
+        options, store = self.options, self.backend.store
+        query = self.backend.api.query(self.kind, self.namespace or None, options.labels, options.fields)
+        self.matches = query.matches
+        wanted = options.rev or 0
+        check_not_ahead(wanted, store.rev)
+        fresh = not wanted if options.initial_events is None else options.initial_events
+        if fresh:
+            self.initial = list(store.query(query))
+            self.rev = store.rev
+        elif wanted:
+            self.rev = wanted
+            try:
+                self.backend.since(self.kind.gk, wanted)
+            except Gone:
+                raise errors.expired(f"too old resource version: {wanted}") from None
+        else:
+            self.rev = store.rev
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The chunks of the answer, until the time is over or the client goes away."""
+        loop = asyncio.get_running_loop()
+        seconds = min(self.options.timeout or random.uniform(*DEFAULT_SECONDS), MAX_SECONDS)
+        ends = loop.time() + seconds
+        due = loop.time() + BOOKMARK_SECONDS
+        marked = -1 if self.initial is not None else self.rev
+        for chunk in self._begin():
+            yield chunk
+        while True:
+            sent = False
+            try:
+                events = self.backend.since(self.kind.gk, self.rev)
+            except Gone as gone:
+                yield frame("ERROR", orjson.dumps(errors.expired(f"too old resource version: {gone}").status()))
+                return
+            head = self.backend.store.rev
+            for chunk in _chunks(self._frames(events)):
+                sent = True
+                yield chunk
+            self.rev = max(self.rev, head)
+            now = loop.time()
+            if sent and now < ends:  # more may have come while the client was reading
+                continue
+            if now >= min(due, ends):
+                due = now + BOOKMARK_SECONDS
+                if self.options.bookmarks and self.rev > marked:
+                    marked = self.rev
+                    yield self._bookmark()
+            if now >= ends:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(due, ends) - now):
+                    await self.backend.changed(self.kind.gk, self.rev)
+
+    def _begin(self) -> Iterator[bytes]:
+        """The objects there are, and the bookmark that ends them if it was asked for."""
+        if self.initial is None:
+            return
+        initial, self.initial = self.initial, None
+        now = self.backend.now()
+        yield from _chunks(frame("ADDED", in_form(obj, self.form, self.include, now)) for obj in initial)
+        if self.options.initial_events and self.options.bookmarks:
+            yield self._bookmark({INITIAL_END: "true"})
+
+    def _frames(self, events: list[Event]) -> Iterator[bytes]:
+        now = self.backend.now()
+        for event in events:
+            told = self._told(event)
+            if told is not None:
+                yield self.frames.event(*told, self.form, self.include, now)
+
+    def _told(self, event: Event) -> tuple[str, Object] | None:
+        """What an event is to this watch: its type and object, or None."""
+        if self.namespace and event.key.namespace != self.namespace:
+            return None
+        old, new, matches = event.old, event.new, self.matches
+        before = old is not None and (matches is None or matches(old))
+        after = new is not None and (matches is None or matches(new))
+        if after:
+            assert new is not None
+            return ("MODIFIED" if before else "ADDED"), new
+        if before:
+            assert old is not None
+            return "DELETED", old.at(event.rev)
+        return None
+
+    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+        meta: dict[str, Any] = {"resourceVersion": str(self.rev), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        body: dict[str, Any] = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta}
+        if self.form.kind == TABLE:
+            columns = columns_of(self.kind.gk).definitions()
+            row = {"cells": [""] * len(columns), "object": body}
+            body = {"kind": TABLE, "apiVersion": "meta.k8s.io/v1", "metadata": meta}
+            body |= {"columnDefinitions": columns, "rows": [row]}
+        elif self.form.kind:
+            body |= {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+        return frame("BOOKMARK", orjson.dumps(body))
+
+
+def _chunks(frames: Iterator[bytes]) -> Iterator[bytes]:
+    """Frames joined into chunks."""
+    held: list[bytes] = []
+    size = 0
+    for made in frames:
+        held.append(made)
+        size += len(made)
+        if size >= CHUNK_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)

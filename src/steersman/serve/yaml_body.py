@@ -1,0 +1,198 @@
+"""YAML request bodies, read from libyaml's events: bounded in depth and in what aliases expand to.
+
+A loader that builds values by recursion can be made to overflow the stack by a body of brackets, and nine lines of
+aliases make a billion values. Here the parser is iterative, every value counts once for each place it stands in, and
+duplicate keys are told. Plain scalars are read as kubectl's YAML reader does: yes/no/on/off are booleans, times stay
+text, there are no base-60 numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import yaml
+
+from steersman.api.errors import ApiError, bad_request
+
+MAX_DEPTH: Final = 128
+"""Nesting; the deepest real schemas stay below 64."""
+MAX_VALUES: Final = 200_000
+"""Values after aliases are expanded; the largest objects of Kubernetes have a few ten thousand."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE: Final = frozenset({"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})
+_FALSE: Final = frozenset({"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"})
+_INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z")
+_BASED: Final = re.compile(r"([-+]?)0(b[01_]+|x[0-9a-fA-F_]+|o?[0-7_]+)\Z")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_STR_TAG: Final = "tag:yaml.org,2002:str"
+_MERGE: Final = object()
+_MISSING: Final = object()
+
+
+class _Open:
+    """A container being filled."""
+
+    __slots__ = ("anchor", "items", "key", "merged", "size", "value")
+
+    def __init__(self, value: Any, anchor: str | None) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.key: Any = _MISSING
+        self.merged: list[Any] = []
+        self.size = 1
+
+
+def read_yaml(body: bytes) -> tuple[Any, list[str]]:
+    """The one document of a body, and the paths of its duplicate fields. Raises ApiError 400."""
+    try:
+        text = body.decode()
+        return _Reader().read(text)
+    except UnicodeDecodeError:
+        raise bad_request("the body is not UTF-8 text") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        raise bad_request(f"error parsing YAML{where}: {problem}") from None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.duplicates: list[str] = []
+        self.root: Any = _MISSING
+        self.documents = 0
+
+    def read(self, text: str) -> tuple[Any, list[str]]:
+        for event in yaml.parse(text, Loader=_Loader):
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                self._put(*self._scalar(event))
+            elif kind is yaml.MappingStartEvent:
+                self._open({}, event)
+            elif kind is yaml.SequenceStartEvent:
+                self._open([], event)
+            elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
+                self._close()
+            elif kind is yaml.AliasEvent:
+                self._alias(event)
+            elif kind is yaml.DocumentStartEvent:
+                self.documents += 1
+                if self.documents > 1:
+                    raise _refuse(event, "there is a second document; send one object in a request")
+        return (None if self.root is _MISSING else self.root), self.duplicates
+
+    def _scalar(self, event: Any) -> tuple[Any, int]:
+        value = event.value
+        if event.tag not in (None, "!", _STR_TAG) and not event.tag.startswith("tag:yaml.org,2002:"):
+            raise _refuse(event, f"the tag {event.tag[:60]} is not known here")
+        plain = event.tag is None and event.implicit[0]
+        made = _resolve(value) if plain else value
+        if plain and value == "<<":
+            made = _MERGE
+        if event.anchor:
+            self.anchors[event.anchor] = (made, 1)
+        return made, 1
+
+    def _open(self, value: Any, event: Any) -> None:
+        if len(self.stack) >= MAX_DEPTH:
+            raise _refuse(event, f"it is nested deeper than {MAX_DEPTH} levels")
+        self.stack.append(_Open(value, event.anchor))
+
+    def _close(self) -> None:
+        done = self.stack.pop()
+        for merged in done.merged:  # explicit keys win, earlier merges before later ones
+            for key, item in merged.items():
+                done.value.setdefault(key, item)
+        if done.anchor:
+            self.anchors[done.anchor] = (done.value, done.size)
+        self._put(done.value, done.size)
+
+    def _alias(self, event: Any) -> None:
+        found = self.anchors.get(event.anchor)
+        if found is None:
+            raise _refuse(event, f"the alias *{event.anchor[:60]} has no anchor before it")
+        self._put(*found)
+
+    def _put(self, value: Any, size: int) -> None:
+        as_key = bool(self.stack) and isinstance(self.stack[-1].value, dict) and self.stack[-1].key is _MISSING
+        if value is _MERGE and not as_key:
+            value = "<<"
+        if not self.stack:
+            self.root = value
+            return
+        top = self.stack[-1]
+        top.size += size
+        if top.size > MAX_VALUES:
+            raise bad_request(f"the YAML expands to more than {MAX_VALUES} values; use fewer aliases")
+        if isinstance(top.value, list):
+            top.value.append(value)
+        elif top.key is _MISSING:
+            if isinstance(value, dict | list):
+                raise bad_request(f"error parsing YAML: {self._path('')} has a key that is no scalar")
+            top.key = value if value is _MERGE else _key(value)
+        else:
+            key, top.key = top.key, _MISSING
+            if key is _MERGE:
+                self._merge(top, value)
+                return
+            if key in top.value:
+                self.duplicates.append(self._path(key))
+            top.value[key] = value
+
+    def _merge(self, top: _Open, value: Any) -> None:
+        for part in value if isinstance(value, list) else [value]:
+            if not isinstance(part, dict):
+                raise bad_request("error parsing YAML: a merge key (<<) takes a mapping or a list of mappings")
+            top.merged.append(part)
+
+    def _path(self, key: str) -> str:
+        out = ""
+        for open_ in self.stack:
+            if isinstance(open_.value, list):
+                out += f"[{len(open_.value)}]"
+            elif open_.key is not _MISSING:
+                out += f".{open_.key}"
+        return f"{out}.{key}".strip(".")
+
+
+def _resolve(text: str) -> Any:
+    """The value of a plain scalar."""
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    if text[0] not in "+-.0123456789":
+        return text
+    if _INTEGER.match(text):
+        return int(text.replace("_", "")) if len(text) < 40 else float(text.replace("_", ""))
+    if match := _BASED.match(text):
+        sign, digits = match.group(1), match.group(2).replace("_", "")
+        base = {"b": 2, "x": 16, "o": 8}.get(digits[:1], 8)
+        number = digits[1:] if digits[:1] in "box" else digits
+        return int(f"{sign}{number}", base) if number else text
+    if _FLOAT.match(text):
+        return float(text)
+    return text
+
+
+def _key(value: Any) -> str:
+    """A mapping key as JSON has it."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _refuse(event: Any, problem: str) -> ApiError:
+    mark = event.start_mark
+    return bad_request(f"error parsing YAML at line {mark.line + 1}, column {mark.column + 1}: {problem}")
