@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.api import errors, fields, write
+import orjson
+
+from steersman.api import errors, fields, managed, write
 from steersman.api.errors import Cause
-from steersman.api.intake import Finding, Misfit, explain, intake
+from steersman.api.intake import Finding
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
-from steersman.api.write import OPEN_META, By, Written
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, difference, intersection, node, union
+from steersman.api.write import By, Mode, Written
+from steersman.kernel.fieldset import FieldSet, covers, intersection, node, union
 from steersman.kernel.object import Key, Manager, Object
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
@@ -24,37 +26,35 @@ from steersman.kernel.value import EMPTY, Frozen, FrozenList
 def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid: str, by: By, force: bool) -> Written:
     """The version after `by.manager` applied `body`. `old` None creates it, with `uid`.
 
-    Raises `ApiError`: 409 with one cause a conflict, 422, 400 (managedFields in the body, no manager).
+    Raises `ApiError`: 409 with one cause a conflict, 422, 400 (managedFields in the body, an item given twice).
     """
-    if not by.manager:
-        raise errors.bad_request("fieldManager is required for apply patch; pass ?fieldManager=NAME")
     warnings: list[str] = []
     config = _take_config(kind, key, body, by, warnings)
     claimed = _claimed(kind, config)
     if old is None:
-        written = write.create(kind, key, _merge_body(kind, None, config), uid, by)
+        written = write.create(kind, key, _merge_body(kind, None, config), uid, by._replace(validation="Ignore"))
         obj = written.obj
-        obj.managers = (Manager(by.manager, "Apply", by.subresource, kind.api_version, by.time, claimed),)
+        entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, by.time, claimed)
+        obj.managers = (entry,) if claimed else ()
         return Written(obj, (*warnings, *written.warnings))
     mine = next((m for m in old.managers if _is_mine(m, by)), None)
     others = tuple([m for m in old.managers if m is not mine])
     merged = _merge_body(kind, old, config)
     if mine is not None:
-        merged = _prune(kind, merged, difference(mine.fields, claimed), others)
+        merged = _prune(kind, merged, mine.fields, claimed, others)
     new = _next(kind, old, merged, by, warnings)
-    changed, removed = write.changes(kind, old, new)
-    causes = _conflicts(others, changed)
+    change = managed.changes(kind, old, new)
+    causes = _conflicts(others, change[0])
     if causes and not force:
         raise errors.apply_conflict(causes)
-    entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, by.time, claimed)
-    if mine is not None and mine.fields == claimed:
-        entry = mine
-    managers = (*_after_loss(others, changed, removed), *((entry,) if claimed else ()))
-    if new.same_content(old):
-        if mine is entry and managers == (*others, mine):
-            return Written(old, tuple(warnings))
+    same = new.same_content(old)
+    if same and mine is not None and mine.fields == claimed:
+        return Written(old, tuple(warnings))
+    time = by.time if mine is None or not same else mine.time
+    entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, time, claimed)
+    if same:
         new = old.replace(rv=0)
-    new.managers = managers
+    new.managers = (*managed.after_loss(others, change), *((entry,) if claimed else ()))
     return Written(new, tuple(warnings))
 
 
@@ -83,21 +83,39 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
         if part in write.TOP or value is None or not _in_scope(kind, part, by):
             continue
         schema = kind.schema.fields.get(part)
-        finding = Finding()
         if schema is None:
-            finding.unknown.append(part)
+            finding = Finding()
+            finding.unknown.append(str(part))
             write.refuse(kind, key.name, finding, by.validation, warnings)
             continue
-        take = intake(schema, False, kind.custom)
-        try:
-            taken = take(value)
-        except Misfit:
-            pruned = explain(schema, value, part, finding, False, kind.custom)
-            write.refuse(kind, key.name, finding, by.validation, warnings)
-            taken = take(pruned)
+        taken = write.take_in(kind, schema, part, value, Mode(False, key.name, by, warnings))
         if taken is not None:
+            _check_items(kind, key, schema, taken, part)
             out[part] = taken
     return out
+
+
+def _check_items(kind: Kind, key: Key, schema: Schema | None, value: Any, path: str) -> None:
+    """Refuses associative lists that cannot be merged: an item without its keys, or two with the same."""
+    if isinstance(value, dict):
+        if schema is None or not schema.atomic:
+            for name, item in value.items():
+                if isinstance(item, (dict, list)):
+                    _check_items(kind, key, fields.child_schema(schema, name), item, f"{path}.{name}")
+        return
+    if not isinstance(value, list) or schema is None or schema.list_type not in ("map", "set"):
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        element = fields.item_element(schema, item)
+        where = f"{path}[{index}]"
+        if element is None:
+            needed = f"items are merged by {', '.join(schema.keys)}" if schema.keys else "must be a scalar"
+            raise errors.invalid(kind.kind, key.name, [Cause.required(where, needed)], kind.group)
+        if element in seen:
+            raise errors.invalid(kind.kind, key.name, [Cause.duplicate(where, orjson.loads(element[2:]))], kind.group)
+        seen.add(element)
+        _check_items(kind, key, schema.items, item, where)
 
 
 def _in_scope(kind: Kind, part: str, by: By) -> bool:
@@ -109,7 +127,8 @@ def _in_scope(kind: Kind, part: str, by: By) -> bool:
 
 def _claimed(kind: Kind, config: Mapping[str, Any]) -> FieldSet:
     """The set of fields the configuration speaks of."""
-    return node({f"f:{part}": fields.present(kind.schema.fields.get(part), value) for part, value in config.items()})
+    claimed = {f"f:{part}": fields.present(kind.schema.fields.get(part), value) for part, value in config.items()}
+    return node({name: below for name, below in claimed.items() if below})
 
 
 def _merge_body(kind: Kind, old: Object | None, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,113 +144,112 @@ def _merge_body(kind: Kind, old: Object | None, config: Mapping[str, Any]) -> di
 def merge(schema: Schema | None, old: Any, new: Any) -> Any:
     """`new` laid over `old`: maps by key, associative lists by item, everything else replaced. Unchanged parts are
     shared with `old`."""
-    if old is new or old == new:
+    if old is new:
         return old
     if isinstance(old, dict) and isinstance(new, dict) and not (schema is not None and schema.atomic):
-        out = dict(old)
-        for name, item in new.items():
-            out[name] = merge(fields.child_schema(schema, name), out[name], item) if name in out else item
-        return Frozen(out)
+        laid = {
+            name: merge(fields.child_schema(schema, name), old[name], item) if name in old else item
+            for name, item in new.items()
+        }
+        if all(name in old and old[name] is item for name, item in laid.items()):
+            return old
+        return Frozen({**old, **laid})
     if schema is not None and schema.list_type in ("map", "set"):
         before, after = fields.items_by_element(schema, old), fields.items_by_element(schema, new)
         if before is not None and after is not None:
-            return FrozenList(_merge_items(schema, before, after))
-    return new
+            items = _merge_items(schema, before, after)
+            same = len(items) == len(old) and all(a is b for a, b in zip(items, old, strict=True))
+            return old if same else FrozenList(items)
+    return old if _identical(old, new) else new
+
+
+def _identical(old: Any, new: Any) -> bool:
+    """Whether two values are equal and would be stored as the same bytes: Python has 1 == True == 1.0."""
+    if type(old) in (str, bool, int, float) or old is None:
+        return type(old) is type(new) and bool(old == new)
+    return bool(old == new) and orjson.dumps(old) == orjson.dumps(new)
 
 
 def _merge_items(schema: Schema, old: dict[str, Any], new: dict[str, Any]) -> list[Any]:
-    """The applied order wins; items that only the object has keep their place relative to their neighbours."""
+    """Items of both lists. The applied order wins among the applied ones; an item that only the object has follows
+    the one it followed there, as far as that goes (the order structured-merge-diff gives)."""
     out: list[Any] = []
-    coming = iter(new)
-    emitted: dict[str, None] = {}
+    coming = list(new)
+    shared = [element for element in coming if element in old]
+    emitted: set[str] = set()
 
     def emit(element: str) -> None:
-        emitted[element] = None
+        emitted.add(element)
         item = new[element]
         out.append(merge(schema.items, old[element], item) if element in old else item)
+        if shared and shared[0] == element:
+            shared.pop(0)
 
+    at = 0
     for element, item in old.items():
         if element not in new:
             out.append(item)
             continue
+        if element in emitted or (shared and shared[0] != element):
+            continue  # its turn came, or comes later
         while element not in emitted:
-            emit(next(coming))
-    for element in coming:
+            emit(coming[at])
+            at += 1
+    for element in coming[at:]:
         emit(element)
     return out
 
 
-def _prune(kind: Kind, merged: dict[str, Any], gone: FieldSet, others: tuple[Manager, ...]) -> dict[str, Any]:
-    """Takes out what this manager no longer applies and nobody else owns."""
-    if not gone:
+def _prune(
+    kind: Kind, merged: dict[str, Any], last: FieldSet, claimed: FieldSet, others: tuple[Manager, ...]
+) -> dict[str, Any]:
+    """Takes out what this manager applied last, no longer does, and nobody else owns."""
+    if covers(claimed, last):
         return merged
-    kept = NOTHING
+    kept = claimed
     for entry in others:
         kept = union(kept, entry.fields)
-    for name, below in zip(gone.names, gone.kids, strict=True):
+    for name, below in zip(last.names, last.kids, strict=True):
         part = name[2:]
-        if part not in merged:
-            continue
-        left = _remove(kind.schema.fields.get(part), merged[part], below, kept.child(name))
-        if left is None:
-            merged.pop(part)
-        else:
-            merged[part] = left
+        held = kept.child(name)
+        if part in merged and not covers(held, below):
+            left = _remove(kind.schema.fields.get(part), merged[part], below, held)
+            if left or part in write.TOP:
+                merged[part] = left
+            else:
+                del merged[part]
     return merged
 
 
-def _remove(schema: Schema | None, value: Any, gone: FieldSet, kept: FieldSet) -> Any:
-    """`value` without the paths of `gone` that are not in `kept`; None when nothing of it is left."""
-    if not gone.names:
-        return value if kept else None
-    if isinstance(value, dict):
-        out = dict(value)
-        for name, below in zip(gone.names, gone.kids, strict=True):
-            field = name[2:]
-            if field in out:
-                left = _remove(fields.child_schema(schema, field), out[field], below, kept.child(name))
-                if left is None:
-                    del out[field]
-                else:
-                    out[field] = left
-        return Frozen(out) if out or kept else None
-    items = fields.items_by_element(schema, value)
-    if items is None or schema is None:
-        return value if kept else None
-    for name, below in zip(gone.names, gone.kids, strict=True):
-        if name in items:
-            left = _remove_item(schema, items[name], below, kept.child(name))
-            if left is None:
-                del items[name]
-            else:
-                items[name] = left
-    return FrozenList(items.values()) if items or kept else None
-
-
-def _remove_item(schema: Schema, item: Any, gone: FieldSet, kept: FieldSet) -> Any:
-    """An item goes as a whole when its applier let go of it and nobody else owns anything in it."""
-    if gone.member:
-        if not kept:
-            return None
-        gone = node({name: kid for name, kid in zip(gone.names, gone.kids, strict=True) if name[2:] not in schema.keys})
-        if not gone:
-            return item
-    return _remove(schema.items, item, gone, union(kept, LEAF))
+def _remove(schema: Schema | None, value: Any, last: FieldSet, kept: FieldSet) -> Any:
+    """`value` without what is in `last` and neither is in `kept` nor has anything of it below."""
+    gone: set[str] = set()
+    left: dict[str, Any] = {}
+    items = value if isinstance(value, dict) else fields.items_by_element(schema, value)
+    if items is None:
+        return value
+    in_map = items is value
+    for element, below in zip(last.names, last.kids, strict=True):
+        name = element[2:] if in_map else element
+        held = kept.child(element)
+        if name not in items or (held and covers(held, below)):
+            continue
+        child = fields.child_schema(schema, name) if in_map else (None if schema is None else schema.items)
+        if not held and (below.member or (in_map and schema is not None and name in schema.fields)):
+            gone.add(name)
+        elif below.names:
+            left[name] = _remove(child, items[name], below, held)
+    out = {name: left.get(name, item) for name, item in items.items() if name not in gone}
+    return Frozen(out) if in_map else FrozenList(out.values())
 
 
 def _conflicts(others: tuple[Manager, ...], changed: FieldSet) -> list[Cause]:
     causes: list[Cause] = []
     for entry in others:
+        version = entry.api_version if entry.operation == "Update" else ""
         for path in intersection(entry.fields, changed).paths():
-            causes.append(
-                Cause.manager_conflict(
-                    entry.name,
-                    path_text(path),
-                    api_version=entry.api_version if entry.operation == "Update" else "",
-                    subresource=entry.subresource,
-                    time=entry.time if entry.operation == "Update" else "",
-                )
-            )
+            text = path_text(path)
+            causes.append(Cause.manager_conflict(entry.name, text, api_version=version, subresource=entry.subresource))
     return causes
 
 
@@ -242,21 +260,8 @@ def path_text(path: tuple[str, ...]) -> str:
         if element.startswith("f:"):
             out.append("." + element[2:])
         elif element.startswith("k:"):
-            out.append("[" + element[3:-1].replace('":', "=").replace(',"', ",").lstrip('"') + "]")
+            keys = orjson.loads(element[2:])
+            out.append("[" + ",".join(f"{name}={orjson.dumps(key).decode()}" for name, key in keys.items()) + "]")
         else:
             out.append("[=" + element[2:] + "]")
     return "".join(out)
-
-
-def _after_loss(others: tuple[Manager, ...], changed: FieldSet, removed: FieldSet) -> tuple[Manager, ...]:
-    out = []
-    for entry in others:
-        left = difference(difference(entry.fields, changed), removed)
-        if left is entry.fields:
-            out.append(entry)
-        elif left:
-            out.append(entry._replace(fields=left))
-    return tuple(out)
-
-
-__all__ = ["OPEN_META", "apply", "merge", "path_text"]

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, errors, names, patch, write
-from steersman.api.kinds import Kind, Kinds
+from steersman.api import apply, errors, names, patch, preconditions, write
+from steersman.api.kinds import Kind, Kinds, UnknownKind
+from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
-from steersman.api.times import time_text
+from steersman.api.times import parse_time, time_text
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object, Section
 from steersman.kernel.store import Store
@@ -37,7 +38,12 @@ SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("apps", "ReplicaSet"): ("status.replicas",),
 }  # fmt: skip
 """Fields beside name and namespace by which kube-apiserver lets a kind be selected."""
-NAMESPACE: Final = ("", "Namespace")
+POD: Final = ("", "Pod")
+TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
+GENERATE_TRIES: Final = 8
+"""Names drawn for one generateName before the create fails (kube-apiserver's number)."""
+MAX_MANAGER: Final = 128
+"""Characters of a fieldManager (kube-apiserver's limit)."""
 
 
 class Api:
@@ -60,34 +66,43 @@ class Api:
 
     def begin(self, store: Store, request: Request) -> Outcome:
         """The outcome of a request on this store. Raises `ApiError`."""
-        kind = self.kinds.get(request.key.group, request.key.kind)
+        try:
+            kind = self.kinds.get(request.key.group, request.key.kind)
+        except UnknownKind as unknown:
+            raise errors.NotFound(404, "NotFound", str(unknown), errors.Details()) from None
         handler = self._verbs.get(request.verb)
         if handler is None:
             raise errors.method_not_allowed(kind.plural, request.verb, kind.group)
+        if request.key.namespace and not kind.namespaced:
+            raise errors.bad_request(f"{kind.plural} are not in namespaces; leave the namespace out")
         return handler(store, request, kind)
 
     # -- reads ---------------------------------------------------------------------------------------------
 
     def _get(self, store: Store, request: Request, kind: Kind) -> Reply:
-        return Reply(200, obj=_existing(store, request.key, kind), rev=store.rev)
+        preconditions.check_subresource(request, kind)
+        return Reply(200, obj=preconditions.existing(store, request.key, kind), rev=store.rev)
 
     def _list(self, store: Store, request: Request, kind: Kind) -> Reply:
         options = request.options
         query = self.query(kind, request.key.namespace or None, options.get("labels", ""), options.get("fields", ""))
-        limit = int(options.get("limit") or 0) or MAX_LIST_PAGE
-        after = _read_token(options["continue"]) if options.get("continue") else None
-        found = store.query(query, after)
-        items = tuple(islice(found, limit + 1))
-        token, remaining = "", 0
-        if len(items) > limit:
-            remaining = 1 + sum(1 for _ in found)
-            items = items[:limit]
-            last = items[-1].key
-            token = _write_token(last.namespace, last.name)
-        return Reply(200, items=items, rev=store.rev, token=token, remaining=remaining)
+        limit = preconditions.whole(options, "limit") or MAX_LIST_PAGE
+        after, rev = _read_token(options["continue"]) if options.get("continue") else (None, store.rev)
+        items = tuple(islice(store.query(query, after), limit + 1))
+        if len(items) <= limit:
+            return Reply(200, items=items, rev=rev)
+        items = items[:limit]
+        last = items[-1].key
+        remaining = 0
+        if query.matches is None and not query.by:  # with a selector nobody knows, and Kubernetes does not say
+            remaining = store.count_after(kind.gk, query.namespace, (last.namespace, last.name))
+        token = _write_token(last.namespace, last.name, rev)
+        return Reply(200, items=items, rev=rev, token=token, remaining=remaining)
 
     def query(self, kind: Kind, namespace: str | None, labels: Any = "", fields: str = "") -> ListQuery:
         """A list of one kind, narrowed by the indexes there are. Raises `ApiError` 400 for a wrong selector."""
+        if not isinstance(fields, str):
+            raise errors.bad_request("a field selector is text, such as metadata.name=web")
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.compile(labels)
         by_field = FieldSelector.parse(fields, (*METADATA, *SELECTABLE.get(kind.gk, ()))) if fields else None
         node = by_field.required("spec.nodeName") if by_field is not None and kind.gk == ("", "Pod") else None
@@ -109,19 +124,31 @@ class Api:
             return self._bind(store, request, kind)
         if request.subresource:
             raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", "create", kind.group)
-        body = _body(request, kind)
+        body = preconditions.body(request, kind)
         meta = body.get("metadata") or EMPTY
         base = meta.get("generateName") or ""
         name = meta.get("name") or request.key.name
-        _check_namespace(store, request, kind, meta)
+        if request.key.name and name != request.key.name:
+            preconditions.check_name(request, kind, meta)
+        preconditions.check_namespace(store, request, kind, meta)
         if name:
             return self._create_named(store, request, kind, name)
         if not base or not isinstance(base, str):
             cause = errors.Cause.required("metadata.name", "name or generateName is required")
             raise errors.invalid(kind.kind, "", [cause], kind.group)
 
+        return self._generate(store, request, kind, base, GENERATE_TRIES)
+
+    def _generate(self, store: Store, request: Request, kind: Kind, base: str, tries: int) -> Call:
+        """A create under a name that somebody else draws; again when the name is taken."""
+
         def named(suffix: Any) -> Outcome:
-            return self._create_named(store, request, kind, names.generate_name(base, suffix))
+            name = names.generate_name(base, suffix)
+            if store.get(Key(kind.group, kind.kind, request.key.namespace, name)) is None:
+                return self._create_named(store, request, kind, name)
+            if tries > 1:
+                return self._generate(store, request, kind, base, tries - 1)
+            raise errors.generate_name_conflict(kind.plural, name, kind.group)
 
         return Call("random", ("name", request.key, base), named)
 
@@ -135,46 +162,52 @@ class Api:
         return self._identify(request, kind, key)
 
     def _update(self, store: Store, request: Request, kind: Kind) -> Outcome:
-        body = _body(request, kind)
-        old = _existing(store, request.key, kind)
+        body = preconditions.body(request, kind)
+        old = preconditions.existing(store, request.key, kind)
         meta = body.get("metadata") or EMPTY
-        _check_name(request, kind, meta)
-        _check_rv(old, kind, meta.get("resourceVersion") or request.options.get("rv"))
-        _check_uid(old, kind, meta.get("uid"))
+        preconditions.check_name(request, kind, meta)
+        wanted = meta.get("resourceVersion") or request.options.get("rv")
+        if not wanted and kind.custom:
+            raise errors.invalid(kind.kind, old.key.name, [preconditions.NO_VERSION], kind.group)
+        preconditions.check_rv(old, kind, wanted)
+        preconditions.check_uid(old, kind, meta.get("uid"))
         return self._write(request, kind, old)
 
     def _patch(self, store: Store, request: Request, kind: Kind) -> Outcome:
-        old = _existing(store, request.key, kind)
+        old = preconditions.existing(store, request.key, kind)
         options = request.options
         if options.get("patch", "merge") not in ("merge", "json"):
             raise errors.unsupported_media_type(PATCH_TYPES)
-        _check_rv(old, kind, options.get("rv"))
-        if isinstance(request.body, dict) and isinstance(request.body.get("metadata"), dict):
-            meta = request.body["metadata"]
-            _check_name(request, kind, meta)
-            _check_rv(old, kind, meta.get("resourceVersion"))
-            _check_uid(old, kind, meta.get("uid"))
+        preconditions.check_rv(old, kind, options.get("rv"))
+        if isinstance(request.body, dict) and request.body.keys() & TYPE_AND_META:
+            meta = preconditions.body(request, kind).get("metadata") or EMPTY
+            preconditions.check_name(request, kind, meta)
+            preconditions.check_rv(old, kind, meta.get("resourceVersion"))
+            preconditions.check_uid(old, kind, meta.get("uid"))
         return self._write(request, kind, old)
 
     def _write(self, request: Request, kind: Kind, old: Object) -> Outcome:
-        _check_subresource(request, kind)
+        preconditions.check_subresource(request, kind)
         return _finish(request, old, self.writer.write(kind, request.key, old, request))
 
     def _apply(self, store: Store, request: Request, kind: Kind) -> Outcome:
-        body = _body(request, kind)
+        if not request.manager:
+            cause = errors.Cause.required("fieldManager", "is required for apply patch")
+            raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
+        body = preconditions.body(request, kind)
         meta = body.get("metadata") or EMPTY
-        _check_name(request, kind, meta)
-        _check_subresource(request, kind)
+        preconditions.check_name(request, kind, meta)
+        preconditions.check_subresource(request, kind)
         old = store.get(request.key)
         if old is not None:
-            _check_rv(old, kind, meta.get("resourceVersion"))
-            _check_uid(old, kind, meta.get("uid"))
+            preconditions.check_rv(old, kind, meta.get("resourceVersion"))
+            preconditions.check_uid(old, kind, meta.get("uid"))
             return self._write(request, kind, old)
         if request.subresource:
             raise errors.not_found(kind.plural, request.key.name, kind.group)
         if meta.get("resourceVersion"):
             raise errors.conflict(kind.plural, request.key.name, group=kind.group)
-        _check_namespace(store, request, kind, meta)
+        preconditions.check_namespace(store, request, kind, meta)
         return self._identify(request, kind, request.key)
 
     def _identify(self, request: Request, kind: Kind, key: Key) -> Outcome:
@@ -187,41 +220,59 @@ class Api:
         return Call("random", ("uid", key), identified)
 
     def _bind(self, store: Store, request: Request, kind: Kind) -> Outcome:
-        old = _existing(store, request.key, kind)
-        target = (request.body.get("target") or EMPTY).get("name") if isinstance(request.body, dict) else None
-        if kind.gk != ("", "Pod") or not isinstance(target, str) or not target:
+        old = preconditions.existing(store, request.key, kind)
+        body = request.body if isinstance(request.body, dict) else EMPTY
+        target = body.get("target")
+        name = target.get("name") if isinstance(target, dict) else None
+        if kind.gk != POD or not isinstance(name, str) or not name:
             raise errors.bad_request("a Binding needs target.name, the node of the pod")
-        if old.node:
-            detail = f"pod {old.key.name} is already assigned to node {errors.quote(old.node)}"
-            raise errors.conflict("pods/binding", old.key.name, detail)
+        meta = body.get("metadata")
+        given = meta if isinstance(meta, dict) else EMPTY
+        preconditions.check_uid(old, kind, given.get("uid") or request.options.get("uid"))
+        preconditions.check_rv(old, kind, given.get("resourceVersion"))
+        problem = ""
         if "deletionTimestamp" in old.meta.value:
-            detail = f"pod {old.key.name} is being deleted, cannot be assigned to a host"
-            raise errors.conflict("pods/binding", old.key.name, detail)
-        _check_uid(old, kind, request.options.get("uid"))
-        return _committed(request, old.key, old, write.bind(old, target), 201)
+            problem = f"pod {old.key.name} is being deleted, cannot be assigned to a host"
+        elif old.node:
+            problem = f"pod {old.key.name} is already assigned to node {errors.quote(old.node)}"
+        elif old.spec is not None and old.spec.peek().get("schedulingGates"):
+            problem = f"pod {old.key.name} has non-empty .spec.schedulingGates"
+        if problem:
+            raise errors.conflict("pods/binding", old.key.name, problem)
+        opened: dict[str, Any] = {}
+        if given.keys() & {"labels", "annotations"}:
+            opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
+        bound = write.bind(old, name, time_text(request.now // MICRO), opened)
+        return _committed(request, old.key, old, bound, 201)
 
     def _delete(self, store: Store, request: Request, kind: Kind) -> Outcome:
-        old = _existing(store, request.key, kind)
+        old = preconditions.existing(store, request.key, kind)
         options = request.options
         propagation = options.get("propagation") or "Background"
         if propagation != "Background":
             raise errors.bad_request(
                 f"propagationPolicy {propagation} is not supported by this version; use Background, the default"
             )
-        _check_uid(old, kind, options.get("uid"))
-        _check_rv(old, kind, options.get("rv"))
+        preconditions.check_uid(old, kind, options.get("uid"))
+        wanted = options.get("rv")
+        if wanted and str(wanted) != str(old.rv):
+            found = f"ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {old.rv}"
+            raise errors.conflict(kind.plural, old.key.name, f"Precondition failed: {found}", kind.group)
         return self._delete_now(request, kind, old)
 
     def _delete_now(self, request: Request, kind: Kind, old: Object) -> Outcome:
         meta = old.meta.value
-        grace = _grace(kind, old, request.options.get("grace"))
+        grace = _grace(kind, old, request.options)
         begun = "deletionTimestamp" in meta
         held = bool(meta.get("finalizers")) or (kind.gk == NAMESPACE and bool((old.spec_value or EMPTY).finalizers))
         if grace == 0 and not held:
             return _committed(request, old.key, old, None, 200)
         if begun and grace >= meta.get("deletionGracePeriodSeconds", 0):
             return Reply(200, obj=old)
-        new = write.mark_deleted(old, time_text(request.now // MICRO + grace), grace)
+        start = request.now // MICRO
+        if begun:  # a shorter grace counts from the first request
+            start = parse_time(meta["deletionTimestamp"]) // MICRO - meta.get("deletionGracePeriodSeconds", 0)
+        new = write.mark_deleted(old, time_text(start + grace), grace)
         if kind.gk == NAMESPACE:
             new.status = Section(Frozen({**(old.status_value or EMPTY), "phase": "Terminating"}))
         return _committed(request, old.key, old, new, 200)
@@ -251,8 +302,18 @@ def patched(old: Object, request: Request) -> dict[str, Any]:
         body = _merge_status(old, request.body)
     else:
         body = patch.merge_patch(old.value, request.body)
-    if not isinstance(body, dict):
-        raise errors.bad_request("the patch does not leave an object; patch fields of it instead")
+    meta = body.get("metadata", EMPTY) if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(meta, dict):
+        raise errors.bad_request("the patch does not leave an object with metadata; patch fields of it instead")
+    if request.options.get("patch") == "json":
+        before = old.value
+        for field in ("apiVersion", "kind"):
+            if body.get(field) != before[field]:
+                raise errors.bad_request(f"the patch changes {field}; create another object instead")
+        if meta.get("name") != old.key.name:
+            raise errors.bad_request(
+                f"the name of the object ({meta.get('name')}) does not match the name on the URL ({old.key.name})"
+            )
     return body
 
 
@@ -266,98 +327,35 @@ PATCH_TYPES: Final = (
 def by_of(request: Request) -> write.By:
     """Who writes, for managedFields: the claimed manager, else the actor."""
     manager = request.manager or request.actor or "unknown"
+    if len(manager) > MAX_MANAGER or not manager.isprintable():
+        cause = errors.Cause.invalid("fieldManager", manager, f"must be at most {MAX_MANAGER} printable characters")
+        raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
     validation = request.options.get("validation") or "Warn"
     return write.By(manager, time_text(request.now // MICRO), validation, request.subresource)
 
 
-def _check_subresource(request: Request, kind: Kind) -> None:
-    if request.subresource not in ("", "status") or (request.subresource == "status" and not kind.has_status):
-        raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", request.verb, kind.group)
-
-
-def _existing(store: Store, key: Key, kind: Kind) -> Object:
-    obj = store.get(key)
-    if obj is None:
-        raise errors.not_found(kind.plural, key.name, kind.group)
-    return obj
-
-
-def _body(request: Request, kind: Kind) -> Mapping[str, Any]:
-    body = request.body
-    if not isinstance(body, dict):
-        raise errors.bad_request(f"the body must be a {kind.kind} object, not {type(body).__name__}")
-    for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        given = body.get(field)
-        if given is not None and given != wanted:
-            raise errors.bad_request(f"{field} in the body is {given!r}, but the request is for {wanted}")
-    meta = body.get("metadata")
-    if meta is not None and not isinstance(meta, dict):
-        raise errors.bad_request("metadata must be an object")
-    return body
-
-
-def _check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
-    name = meta.get("name")
-    if name and name != request.key.name:
-        raise errors.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({request.key.name})"
-        )
-    namespace = meta.get("namespace")
-    if namespace and namespace != request.key.namespace:
-        raise errors.bad_request(
-            f"the namespace of the provided object ({namespace}) does not match the request ({request.key.namespace})"
-        )
-
-
-def _check_namespace(store: Store, request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
-    if not kind.namespaced:
-        return
-    namespace = meta.get("namespace")
-    if namespace and namespace != request.key.namespace:
-        raise errors.bad_request(
-            f"the namespace of the provided object ({namespace}) does not match the request ({request.key.namespace})"
-        )
-    found = store.get(Key("", "Namespace", "", request.key.namespace))
-    if found is None:
-        raise errors.not_found("namespaces", request.key.namespace)
-    if "deletionTimestamp" in found.meta.value:
-        detail = f"unable to create new content in namespace {request.key.namespace} because it is being terminated"
-        raise errors.forbidden(kind.plural, str(meta.get("name") or ""), detail, kind.group)
-
-
-def _check_rv(old: Object, kind: Kind, wanted: Any) -> None:
-    if wanted and str(wanted) != str(old.rv):
-        raise errors.conflict(kind.plural, old.key.name, group=kind.group)
-
-
-def _check_uid(old: Object, kind: Kind, wanted: Any) -> None:
-    if wanted and wanted != old.uid:
-        detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {old.uid}"
-        raise errors.conflict(kind.plural, old.key.name, detail, kind.group)
-
-
-def _merge_status(old: Object, body: Any) -> dict[str, Any]:
+def _merge_status(old: Object, body: Any) -> Any:
     """A merge patch of status only: the rest of the object need not be read for it."""
-    given = body.get("status") if isinstance(body, dict) else None
     before = old.status_value
-    out: dict[str, Any] = {"status": before if given is None else patch.merge_patch(before or EMPTY, given)}
-    if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
-        out["metadata"] = body["metadata"]
-    return out
+    if not isinstance(body, dict):
+        return patch.merge_patch(EMPTY, body)  # says what is wrong
+    if "status" not in body:
+        return {"status": before}
+    given = body["status"]
+    return {"status": None if given is None else patch.merge_patch(before or EMPTY, given)}
 
 
-def _grace(kind: Kind, old: Object, asked: Any) -> int:
+def _grace(kind: Kind, old: Object, options: Mapping[str, Any]) -> int:
     """Seconds until the object goes. Only pods die slowly, and only where somebody runs them."""
-    if kind.gk != ("", "Pod"):
-        return 0
-    if asked == 0 or not old.node:
+    asked = options.get("grace")
+    if kind.gk != POD or asked == 0 or not old.node:
         return 0
     if old.status is not None and old.status.peek().get("phase") in ("Succeeded", "Failed"):
         return 0
     if asked is not None:
-        return max(0, int(asked))
+        return preconditions.whole(options, "grace")
     configured = (old.spec_value or EMPTY).get("terminationGracePeriodSeconds")
-    return 30 if configured is None else int(configured)
+    return 30 if configured is None else max(1, int(configured)) if configured < 0 else int(configured)
 
 
 def _finish(request: Request, old: Object, written: write.Written) -> Outcome:
@@ -365,13 +363,10 @@ def _finish(request: Request, old: Object, written: write.Written) -> Outcome:
     if new is old:
         return Reply(200, obj=old, warnings=written.warnings)
     meta = new.meta.value
-    if "deletionTimestamp" in meta and not meta.get("finalizers") and old.meta.value.get("finalizers"):
-        spec = new.spec_value or EMPTY
-        if not meta.get("deletionGracePeriodSeconds") and not (old.key.gk == NAMESPACE and spec.finalizers):
+    if "deletionTimestamp" in meta and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds"):
+        held = old.key.gk == NAMESPACE and (new.spec_value or EMPTY).finalizers
+        if not held:
             return _committed(request, old.key, old, None, 200, written.warnings)
-    ending = old.key.gk == NAMESPACE and "deletionTimestamp" in meta and not meta.get("finalizers")
-    if ending and not (new.spec_value or EMPTY).finalizers:
-        return _committed(request, old.key, old, None, 200, written.warnings)
     return _committed(request, old.key, old, new, 200, written.warnings)
 
 
@@ -379,6 +374,8 @@ def _committed(
     request: Request, key: Key, old: Object | None, new: Object | None, code: int, warnings: tuple[str, ...] = ()
 ) -> Outcome:
     if request.options.get("dry_run"):
+        if new is not None and old is not None:
+            new = new.at(old.rv)
         return Reply(code, obj=old if new is None else new, warnings=warnings)
     return Commit(key, old, new, code, warnings)
 
@@ -387,21 +384,33 @@ def field_of(obj: Object, path: str) -> Any:
     """The value at a dotted path, for field selectors; "" where there is none."""
     if path == "spec.nodeName":
         return obj.node or ""
-    value: Any = obj.value
-    for name in path.split("."):
+    first, *names_below = path.split(".")
+    value: Any
+    if first == "metadata":
+        value = obj.meta.value
+    elif first == "status":
+        value = None if obj.status is None else obj.status.peek()
+    elif first == "spec":
+        value = None if obj.spec is None else obj.spec.peek()
+    else:
+        value = None if obj.rest is None else obj.rest.peek().get(first)
+    for name in names_below:
         value = value.get(name) if isinstance(value, dict) else None
     return "" if value is None else value
 
 
-def _write_token(namespace: str, name: str) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([1, namespace, name])).decode().rstrip("=")
+def _write_token(namespace: str, name: str, rev: int) -> str:
+    """Where the next page starts, and the revision of the first: a watch from there misses nothing, since later pages
+    show the newest state."""
+    return base64.urlsafe_b64encode(orjson.dumps([1, namespace, name, rev])).decode().rstrip("=")
 
 
-def _read_token(token: Any) -> tuple[str, str]:
+def _read_token(token: Any) -> tuple[tuple[str, str], int]:
     try:
-        version, namespace, name = orjson.loads(base64.urlsafe_b64decode(str(token) + "=" * (-len(str(token)) % 4)))
-        if version == 1 and isinstance(namespace, str) and isinstance(name, str):
-            return namespace, name
+        read = orjson.loads(base64.urlsafe_b64decode(str(token) + "=" * (-len(str(token)) % 4)))
+        version, namespace, name, rev = read
+        if version == 1 and isinstance(namespace, str) and isinstance(name, str) and type(rev) is int:
+            return (namespace, name), rev
     except (ValueError, binascii.Error, TypeError):
         pass
     raise errors.bad_request("the continue token is not one of this server; start the list again without it")

@@ -2,12 +2,15 @@
 
 Three questions, as structured-merge-diff answers them (facts from its documentation and behaviour):
 
-* `present(schema, value)`: the set an applied configuration claims. Leaves, and items of associative lists.
+* `present(schema, value)`: the set an applied configuration claims: leaves, items of associative lists, map keys.
 * `added(schema, value)`: what appears when the value was absent before: the same, and every map and list itself.
 * `compare(schema, old, new)`: what a change added or modified, and what it removed.
 
 Lists without a type and structures marked atomic are one leaf. Where there is no schema, maps are granular and lists
 atomic. Equal subtrees are skipped by identity first, then by one C-level comparison.
+
+Go's plain structs, and slices without `omitempty`, are in every object of a built-in kind, be they empty. So they never
+appear themselves, only what is in them does: `ALWAYS` names them, `appearing` is `added` for them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, Final
 import orjson
 
 from steersman.api.schema import Schema
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, node
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, node, union
 from steersman.kernel.value import Frozen, FrozenList
 
 Change = tuple[FieldSet, FieldSet]
@@ -26,6 +29,42 @@ SAME: Final[Change] = (NOTHING, NOTHING)
 CACHED_ELEMENTS: Final = 1 << 14
 """Path elements remembered per table: all field names of Kubernetes and then some; users' keys cannot fill memory."""
 _NO_FIELDS: Final[dict[str, Schema]] = {}
+_METRIC_SOURCES: Final = frozenset(
+    f"{name}MetricSource" for name in ("ContainerResource", "External", "Object", "Pods", "Resource")
+)
+ALWAYS: Final[dict[str, frozenset[str]]] = {
+    "backend": frozenset({"HTTPIngressPath"}),
+    "clientConfig": frozenset({"MutatingWebhook", "ValidatingWebhook"}),
+    "containers": frozenset({"PodSpec"}),
+    "daemonEndpoints": frozenset({"NodeStatus"}),
+    "deprecatedSource": frozenset({"Event"}),
+    "describedObject": frozenset({"ObjectMetricSource"}),
+    "devices": frozenset({"AllocationResult", "ResourceClaimSpec"}),
+    "drivers": frozenset({"CSINodeSpec"}),
+    "jobTemplate": frozenset({"CronJobSpec"}),
+    "kubeletEndpoint": frozenset({"NodeDaemonEndpoints"}),
+    "lastState": frozenset({"ContainerStatus"}),
+    "loadBalancer": frozenset({"IngressStatus", "ServiceStatus"}),
+    "metric": frozenset({"ExternalMetricSource", "ObjectMetricSource", "PodsMetricSource"}),
+    "nodeInfo": frozenset({"NodeStatus"}),
+    "podAffinityTerm": frozenset({"WeightedPodAffinityTerm"}),
+    "pool": frozenset({"ResourceSliceSpec"}),
+    "priorityLevelConfiguration": frozenset({"FlowSchemaSpec"}),
+    "resources": frozenset({"Container", "EphemeralContainer", "PersistentVolumeClaimSpec"}),
+    "scaleTargetRef": frozenset({"HorizontalPodAutoscalerSpec"}),
+    "source": frozenset({"Event", "VolumeAttachmentSpec"}),
+    "state": frozenset({"ContainerStatus"}),
+    "strategy": frozenset({"DeploymentSpec"}),
+    "target": _METRIC_SOURCES,
+    "template": frozenset(
+        {"DaemonSetSpec", "DeploymentSpec", "JobSpec", "PodTemplate", "ReplicaSetSpec", "StatefulSetSpec"}
+    ),
+    "updateStrategy": frozenset({"DaemonSetSpec", "StatefulSetSpec"}),
+}
+"""Field → the definitions in which it is a plain struct, or a list without `omitempty`. Source: the Go types of
+k8s.io/api 0.36, by reflection; only fields that can be owned in parts. `metadata`, `spec` and `status` always are."""
+_SECTIONS: Final = frozenset({"metadata", "spec", "status"})
+_MAYBE_ALWAYS: Final = ALWAYS.keys() | _SECTIONS
 
 
 def _granular(schema: Schema | None, value: Any) -> bool:
@@ -116,17 +155,24 @@ def items_by_element(schema: Schema | None, value: Any) -> dict[str, Any] | None
 
 
 def present(schema: Schema | None, value: Any) -> FieldSet:
-    """The set of fields of an applied configuration; see the module's text."""
+    """The set of fields of an applied configuration; see the module's text. An empty associative list has none."""
     if isinstance(value, dict) and value and _granular(schema, value):
+        declared = _NO_FIELDS if schema is None else schema.fields
+        others = None if schema is None else schema.values
         out = {}
         for name, item in value.items():
-            below = present(child_schema(schema, name), item)
-            out[_FIELD[name]] = below
+            child = declared.get(name)
+            if child is None:  # the key of a map is itself a member
+                out[_FIELD[name]] = union(present(others, item), LEAF)
+                continue
+            below = present(child, item)
+            if below is not NOTHING:
+                out[_FIELD[name]] = below
         return node(out)
     if isinstance(value, list) and schema is not None:
         items = items_by_element(schema, value)
-        if items:
-            return node({element: present(schema.items, item) | LEAF for element, item in items.items()})
+        if items is not None:
+            return node({element: union(present(schema.items, item), LEAF) for element, item in items.items()})
     return LEAF
 
 
@@ -141,6 +187,34 @@ def added(schema: Schema | None, value: Any) -> FieldSet:
         if items:
             return node({element: added(schema.items, item) for element, item in items.items()}, True)
     return LEAF
+
+
+def is_always(schema: Schema | None, name: str) -> bool:
+    """Whether a field of a built-in kind is there in every object; see the module's text."""
+    if schema is None or not schema.name:
+        return False
+    if name in _SECTIONS:
+        found = schema.fields.get(name)
+        return found is not None and found.type == "object" and not found.atomic
+    holders = ALWAYS.get(name)
+    return holders is not None and schema.name.rpartition(".")[2] in holders
+
+
+def appearing(schema: Schema | None, name: str, value: Any) -> FieldSet:
+    """What appears with field `name` of an object of this schema, which lacked it: `added`, or less when it is always
+    there. Empty for an empty struct."""
+    child = child_schema(schema, name)
+    if not is_always(schema, name):
+        return added(child, value)
+    if isinstance(value, dict) and not (child is not None and child.atomic):
+        out = {}
+        for inner, item in value.items():
+            below = appearing(child, inner, item)
+            if below is not NOTHING:
+                out[_FIELD[inner]] = below
+        return node(out)
+    below = added(child, value)
+    return node(dict(zip(below.names, below.kids, strict=True))) if below.names else below
 
 
 def compare(schema: Schema | None, old: Any, new: Any) -> Change:
@@ -179,7 +253,13 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
     for name, item in new.items():
         before = old.get(name)
         if before is None:
-            changed[_FIELD[name]] = added(fields.get(name, others), item)
+            if item is None and name in old:
+                met += 1
+                continue
+            below = appearing(schema, name, item) if name in _MAYBE_ALWAYS else added(fields.get(name, others), item)
+            if below is not NOTHING:
+                changed[_FIELD[name]] = below
+            met += name in old
             continue
         met += 1
         if before is item:
@@ -218,6 +298,4 @@ def _compare_items(schema: Schema, old: dict[str, Any], new: dict[str, Any]) -> 
     for element, item in old.items():
         if element not in new:
             removed[element] = added(schema.items, item)
-    if not changed and not removed:  # equal items in another order: the list as a whole was modified
-        return LEAF, NOTHING
-    return node(changed), node(removed)
+    return node(changed), node(removed)  # both empty for equal items in another order: nobody owns the order

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from operator import is_
 from typing import Any, Final
 
 from steersman.api import quantity
@@ -103,7 +104,7 @@ def _take_integer(schema: Schema) -> Take:
 
 def _take_number(value: Any) -> Any:
     if value is None or type(value) is float or type(value) is int:
-        return value
+        return _take_any(value)  # not every float is a JSON number
     raise Misfit
 
 
@@ -142,12 +143,14 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
                 changed[name] = taken
         if needed and not needed <= value.keys():
             raise Misfit
-        return _assemble(value, changed) if changed else Frozen(value)
+        if changed:
+            return _assemble(value, changed)
+        return value if type(value) is Frozen else Frozen(value)
 
     def _assemble(value: dict[str, Any], changed: dict[str, Any]) -> Frozen:
         out = {**value, **changed}
         for name, item in changed.items():
-            if item is None and not (custom and fields[name].nullable):
+            if item is None and not (custom and (name not in fields or fields[name].nullable)):
                 if name in needed:
                     raise Misfit
                 del out[name]
@@ -158,6 +161,7 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
 
 def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
     inner: list[Take] = []
+    nullable = custom and (schema.values is None or schema.values.nullable)
 
     def take(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -168,19 +172,25 @@ def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
             inner.append(_take_any if schema.values is None else intake(schema.values, required, custom))
         taker = inner[0]
         out: dict[str, Any] = {}
+        same = type(value) is Frozen
         for name, item in value.items():
             if type(name) is not str:
                 raise Misfit
             taken = item if taker is _take_string and type(item) is str else taker(item)
-            if taken is not None:
+            if taken is not item:
+                same = False
+            if taken is not None or nullable:
                 out[name] = taken
-        return Frozen(out)
+            else:
+                same = False
+        return value if same else Frozen(out)
 
     return take
 
 
 def _take_list(schema: Schema, required: bool, custom: bool) -> Take:
     inner: list[Take] = []
+    nullable = custom and (schema.items is None or schema.items.nullable)
 
     def take(value: Any) -> Any:
         if not isinstance(value, list):
@@ -190,10 +200,12 @@ def _take_list(schema: Schema, required: bool, custom: bool) -> Take:
         if not inner:
             inner.append(_take_any if schema.items is None else intake(schema.items, required, custom))
         taker = inner[0]
-        out = FrozenList([taker(item) for item in value])
-        if None in out:
+        out = [taker(item) for item in value]
+        if None in out and not nullable:
             raise Misfit
-        return out
+        if type(value) is FrozenList and all(map(is_, out, value)):
+            return value
+        return FrozenList(out)
 
     return take
 
@@ -297,7 +309,7 @@ class Finding:
 
 
 def explain(schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False) -> Any:
-    """Walks a value that `intake` refused: adds all that is wrong to `finding`, returns it without undeclared fields."""
+    """Walks a value that `intake` refused: adds all that is wrong to `finding`; the value without undeclared fields."""
     return _explain(schema, value, path, finding, (required, custom), 0)
 
 
@@ -314,6 +326,8 @@ def _explain(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[
         value = _explain_map(schema, value, path, found, mode, depth)
     elif kind == "list":
         value = _explain_list(schema, value, path, found, mode, depth)
+    elif kind == "any" and not _constrained(schema):
+        return _explain_any(value, path, found)
     else:
         try:
             intake(schema, *mode)(value)
@@ -352,7 +366,7 @@ def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode:
         if child is not None:
             out[name] = _explain(child, item, where, found, mode, depth + 1)
         elif schema.preserve_unknown and isinstance(name, str):
-            out[name] = item
+            out[name] = _explain_any(item, where, found)
         elif len(found.unknown) < MAX_CAUSES:
             found.unknown.append(where)
     for name in schema.required if mode[0] else ():
@@ -366,7 +380,7 @@ def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tu
         found.wrong_type(path, value, "an object")
         return None
     if schema.values is None:
-        return value
+        return _explain_any(value, path, found)
     out = {}
     for name, item in value.items():
         if isinstance(name, str):
@@ -381,15 +395,25 @@ def _explain_list(schema: Schema, value: Any, path: str, found: Finding, mode: t
         found.wrong_type(path, value, "an array")
         return None
     if schema.items is None:
-        return value
+        return _explain_any(value, path, found)
     out = []
     for index, item in enumerate(value):
         where = f"{path}[{index}]"
-        if item is None:
+        if item is None and not (mode[1] and schema.items.nullable):
             found.wrong_type(where, item, _wanted(schema.items))
         else:
             out.append(_explain(schema.items, item, where, found, mode, depth + 1))
     return out
+
+
+def _explain_any(value: Any, path: str, found: Finding) -> Any:
+    """A value that may be anything JSON can hold."""
+    try:
+        return freeze(value)
+    except ValueRefused as refused:
+        where = path + (refused.where if refused.where.startswith("[") else f".{refused.where}" * bool(refused.where))
+        found.add(Cause.invalid(where, "...", refused.reason))
+        return None
 
 
 def _violations(schema: Schema, value: Any, path: str) -> list[Cause]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import defaults, errors, fields, validate
+import orjson
+
+from steersman.api import defaults, errors, validate
 from steersman.api.intake import Finding, Misfit, explain, intake
 from steersman.api.kinds import Kind
+from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.schema import Schema
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, difference, node, union
+from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
@@ -27,13 +30,15 @@ SYSTEM_META: Final = (
     "deletionGracePeriodSeconds",
 )
 """Metadata that only the server writes. Nobody manages these fields."""
-OPEN_META: Final = ("generateName", "labels", "annotations", "ownerReferences", "finalizers")
-"""Metadata that clients write."""
 NO_GENERATION: Final = frozenset(
-    {("", kind) for kind in ("Node", "Namespace", "Service", "PersistentVolumeClaim", "PersistentVolume", "Event")}
-    | {("", "ServiceAccount"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}
+    {("", name) for name in ("LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim")}
+    | {("", name) for name in ("ResourceQuota", "Service")}
+    | {("coordination.k8s.io", "Lease"), ("certificates.k8s.io", "CertificateSigningRequest")}
+    | {("storage.k8s.io", "CSINode"), ("storage.k8s.io", "VolumeAttachment")}
+    | {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}
 )
 """Kinds with a spec whose generation kube-apiserver does not count."""
+WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
 TOP: Final = frozenset({"apiVersion", "kind", "metadata"})
 INTERN_LIMIT: Final = 1 << 16
 _shared: dict[Any, Any] = {}
@@ -57,6 +62,17 @@ class Written(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class Mode(NamedTuple):
+    """How a value is taken in."""
+
+    required: bool
+    """Whether missing required fields are an error."""
+    name: str
+    """Of the object, for errors."""
+    by: By
+    warnings: list[str]
+
+
 class Parts(NamedTuple):
     """The sections of a body."""
 
@@ -69,15 +85,51 @@ class Parts(NamedTuple):
 
 
 def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: list[str]) -> None:
-    """Raises what `explain` found, or turns undeclared fields into warnings when they are merely dropped."""
+    """Raises what `explain` found, or turns undeclared fields into warnings when they are merely dropped.
+
+    A value of the wrong type cannot be decoded into a built-in kind, which is a 400 there; in a custom kind it breaks
+    the schema, a 422.
+    """
+    handled = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    wrong = () if kind.custom else [cause for cause in finding.causes if cause.reason == WRONG_TYPE]
+    if wrong:
+        raise errors.bad_request(f"{handled}: " + ", ".join([str(cause) for cause in wrong]))
     if finding.unknown:
         if validation == "Strict":
             listed = ", ".join(f'unknown field "{path}"' for path in finding.unknown)
-            handled = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
             raise errors.bad_request(f"{handled}: strict decoding error: {listed}")
-        warnings.extend(f'unknown field "{path}"' for path in finding.unknown)
+        if validation != "Ignore":
+            warnings.extend(f'unknown field "{path}"' for path in finding.unknown)
     if finding.causes:
         raise errors.invalid(kind.kind, name, finding.causes, kind.group)
+
+
+def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
+    """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
+    required, name, by, warnings = mode
+    take = intake(schema, required, kind.custom and path != "metadata")
+    try:
+        return take(value)
+    except (Misfit, RecursionError):
+        pass
+    finding = Finding()
+    pruned = explain(schema, value, path, finding, required, kind.custom and path != "metadata")
+    refuse(kind, name, finding, by.validation, warnings)
+    try:
+        return take(pruned)
+    except (Misfit, RecursionError):
+        cause = errors.Cause.invalid(path, "...", "cannot be read; it holds something that is no JSON")
+        raise errors.invalid(kind.kind, name, [cause], kind.group) from None
+
+
+def encode(kind: Kind, name: str, path: str, section: Section) -> Section:
+    """The section with its bytes made, so that what JSON cannot hold (half of a surrogate pair) is refused now."""
+    try:
+        _ = section.raw
+    except (orjson.JSONEncodeError, RecursionError) as problem:
+        cause = errors.Cause.invalid(path, "...", f"cannot be written as JSON: {problem}")
+        raise errors.invalid(kind.kind, name, [cause], kind.group) from None
+    return section
 
 
 def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Any:
@@ -89,14 +141,7 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
         refuse(kind, name, finding, by.validation, warnings)
         return None
     required = kind.custom or part != "status"
-    take = intake(schema, required, kind.custom)
-    try:
-        taken = take(value)
-    except Misfit:
-        finding = Finding()
-        pruned = explain(schema, value, part, finding, required, kind.custom)
-        refuse(kind, name, finding, by.validation, warnings)
-        taken = take(pruned)
+    taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings))
     if taken is None:
         return None
     taken = defaults.fill(kind, part, taken)
@@ -108,14 +153,14 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
 
 def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Section | None:
     """The section of a `spec` or `status`. A frozen value that was taken in before costs one look."""
-    if type(value) is Frozen:
+    if type(value) is Frozen and part == "spec":
         mark = getattr(value, "mark", None)
         if mark is not None and mark.valid is kind.schema:
             return mark  # type: ignore[no-any-return]
     taken = take_part(kind, part, value, name, by, warnings)
     if taken is None:
         return None
-    section = Section(taken)
+    section = encode(kind, name, part, Section(taken))
     section.valid = kind.schema
     if type(value) is Frozen and part == "spec":  # a template: the next pod made from it finds the section here
         value.mark = section
@@ -141,21 +186,30 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
             spec = take_section(kind, part, value, name, by, warnings)
         elif part not in ("spec", "status"):
             rest.setdefault(part, value)
-    if spec is None:
-        _need_parts(kind, body, name)
+    if spec is None or rest:
+        _need_parts(kind, rest if spec is None else {**rest, "spec": spec}, name)
+    if "stringData" in rest and kind.gk == ("", "Secret"):  # write-only: it ends up in data
+        rest["data"] = defaults.secret_data(rest.get("data"), rest.pop("stringData"))
     state = body.get("status")
     taken_status = take_section(kind, "status", state, name, by, warnings) if status and state is not None else None
-    return Parts(spec, _section(Frozen(rest)) if rest else None, taken_status)
+    return Parts(spec, encode(kind, name, "", Section(Frozen(rest))) if rest else None, taken_status)
 
 
-def _need_parts(kind: Kind, body: Mapping[str, Any], name: str) -> None:
-    schema = kind.schema.fields.get("spec")
-    if schema is not None and (schema.required or "spec" in kind.schema.required) and body.get("spec") is None:
+def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str) -> None:
+    """Raises for required parts that are not there; a missing spec is told by the fields it would need."""
+    spec = kind.schema.fields.get("spec")
+    needs_spec = spec is not None and (spec.required or "spec" in kind.schema.required)
+    if needs_spec and "spec" not in parts and not kind.custom:
         take_part(kind, "spec", {}, name, By("", "", "Strict"), [])
-
-
-def _section(value: Frozen) -> Section:
-    return Section(value)
+    causes: list[errors.Cause] = []
+    for part in validate.judged_parts(kind):
+        if part not in parts:
+            causes += validate.part(kind, part, None)
+    if not causes:
+        needed = [part for part in kind.schema.required if part not in TOP and part not in parts]
+        causes = [errors.Cause.required(part) for part in needed if kind.custom or part not in ("spec", "status")]
+    if causes:
+        raise errors.invalid(kind.kind, name, causes, kind.group)
 
 
 def _share(value: Any) -> Any:
@@ -189,145 +243,21 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
             if type(mark) is FieldSet:  # shared labels or owners, taken in before
                 out[field] = value
                 continue
-            take = intake(schema.fields[field], True)
-            try:
-                taken = take(value)
-            except Misfit:
-                finding = Finding()
-                pruned = explain(schema.fields[field], value, f"metadata.{field}", finding, True)
-                refuse(kind, name, finding, by.validation, warnings)
-                taken = take(pruned)
+            path = f"metadata.{field}"
+            taken = take_in(kind, schema.fields[field], path, value, Mode(True, name, by, warnings))
+            if not taken:
+                continue
+            if field == "annotations" or field == "ownerReferences":
+                encode(kind, name, path, Section(taken))
             out[field] = _share(taken) if field in ("labels", "ownerReferences") else taken
         elif field not in schema.fields:
             finding = Finding()
             finding.unknown.append(f"metadata.{field}")
             refuse(kind, name, finding, by.validation, warnings)
+    extra = defaults.extra_labels(kind, name)
+    if extra:
+        out["labels"] = Frozen({**out.get("labels", EMPTY), **extra})
     return out
-
-
-# -- managedFields ---------------------------------------------------------------------------------------------
-
-
-def _part_schema(kind: Kind, part: str) -> Schema | None:
-    return kind.schema.fields.get(part)
-
-
-def _without_self(fieldset: FieldSet) -> FieldSet:
-    """A top-level part is never a member itself: `f:spec` stands for what is in it, unless it is empty."""
-    return node(dict(zip(fieldset.names, fieldset.kids, strict=True))) if fieldset.names else LEAF
-
-
-def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
-    """All fields of a section, as `f:PART`'s subtree; cached on the section."""
-    found = section.fields
-    if found is None:
-        found = section.fields = _without_self(fields.added(_part_schema(kind, part), section.value))
-    return found
-
-
-def meta_fields(kind: Kind, meta: Mapping[str, Any]) -> FieldSet:
-    """The managed part of metadata."""
-    schema = kind.schema.fields["metadata"]
-    return node({f"f:{field}": _fields_of(schema.fields[field], meta[field]) for field in OPEN_META if field in meta})
-
-
-def _fields_of(schema: Schema, value: Any) -> FieldSet:
-    if type(value) is not Frozen and type(value) is not FrozenList:
-        return fields.added(schema, value)
-    mark = getattr(value, "mark", None)
-    if type(mark) is not FieldSet:
-        mark = value.mark = fields.added(schema, value)
-    return mark
-
-
-def all_fields(kind: Kind, obj: Object, status: bool) -> FieldSet:
-    """Every managed field of an object that was just created."""
-    out: dict[str, FieldSet] = {}
-    meta = meta_fields(kind, obj.meta.value)
-    if meta:
-        out["f:metadata"] = meta
-    if obj.spec is not None:
-        out["f:spec"] = section_fields(kind, "spec", obj.spec)
-    if obj.rest is not None:
-        for part, value in obj.rest.value.items():
-            out[f"f:{part}"] = fields.added(_part_schema(kind, part), value)
-    if status and obj.status is not None:
-        out["f:status"] = section_fields(kind, "status", obj.status)
-    return node(out)
-
-
-def changes(kind: Kind, old: Object, new: Object) -> fields.Change:
-    """(added or modified, removed) between two versions, as sets over the whole object."""
-    changed: dict[str, FieldSet] = {}
-    removed: dict[str, FieldSet] = {}
-
-    def note(part: str, change: fields.Change) -> None:
-        if change[0]:
-            changed[f"f:{part}"] = change[0]
-        if change[1]:
-            removed[f"f:{part}"] = change[1]
-
-    if old.meta is not new.meta:
-        note("metadata", _meta_change(kind, old.meta.value, new.meta.value))
-    for part, before, after in (("spec", old.spec, new.spec), ("status", old.status, new.status)):
-        if before is not after:
-            note(part, _section_change(kind, part, before, after))
-    if old.rest is not new.rest:
-        a = EMPTY if old.rest is None else old.rest.value
-        b = EMPTY if new.rest is None else new.rest.value
-        for part in sorted(a.keys() | b.keys()):
-            schema = _part_schema(kind, part)
-            if part not in a:
-                note(part, (fields.added(schema, b[part]), NOTHING))
-            elif part not in b:
-                note(part, (NOTHING, fields.added(schema, a[part])))
-            elif a[part] != b[part]:
-                note(part, fields.compare(schema, a[part], b[part]))
-    return node(changed), node(removed)
-
-
-def _meta_change(kind: Kind, old: Frozen, new: Frozen) -> fields.Change:
-    a = {field: old[field] for field in OPEN_META if field in old}
-    b = {field: new[field] for field in OPEN_META if field in new}
-    return fields.SAME if a == b else fields.compare(kind.schema.fields["metadata"], a, b)
-
-
-def _section_change(kind: Kind, part: str, before: Section | None, after: Section | None) -> fields.Change:
-    if before is None:
-        return (NOTHING if after is None else section_fields(kind, part, after)), NOTHING
-    if after is None:
-        return NOTHING, section_fields(kind, part, before)
-    if before.digest == after.digest:
-        return fields.SAME
-    return fields.compare(_part_schema(kind, part), before.peek(), after.value)
-
-
-def record_update(kind: Kind, managers: tuple[Manager, ...], change: fields.Change, by: By) -> tuple[Manager, ...]:
-    """managedFields after an update by `by`: it owns what it changed; the others no longer do."""
-    changed, removed = change
-    out: list[Manager] = []
-    mine: Manager | None = None
-    for entry in managers:
-        if entry.name == by.manager and entry.operation == "Update" and entry.subresource == by.subresource:
-            mine = entry
-            continue
-        left = difference(entry.fields, changed)
-        if removed:
-            left = difference(left, removed)
-        if left is entry.fields:
-            out.append(entry)
-        elif left:
-            out.append(entry._replace(fields=left))
-    if mine is not None and not removed and covers(mine.fields, changed):
-        out.append(mine)
-        return tuple(out)
-    owned = NOTHING if mine is None else mine.fields
-    owned = union(difference(owned, removed) if removed else owned, changed)
-    if mine is not None and (owned is mine.fields or owned == mine.fields):
-        out.append(mine)
-    elif owned:
-        out.append(Manager(by.manager, "Update", by.subresource, kind.api_version, by.time, owned))
-    return tuple(out)
 
 
 # -- the writes ------------------------------------------------------------------------------------------------
@@ -344,9 +274,11 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     meta["creationTimestamp"] = by.time
     meta.update(open_meta(kind, given, key.name, by, warnings))
     parts = take_parts(kind, body, key.name, by, warnings, status=not kind.has_status)
-    if parts.spec is not None and kind.gk not in NO_GENERATION:
+    if kind.custom or (parts.spec is not None and kind.gk not in NO_GENERATION):
         meta["generation"] = 1
     causes = validate.metadata(kind, meta)
+    if parts.spec is not None:
+        causes = causes + validate.on_create(kind, "spec", parts.spec.value)
     if causes:
         raise errors.invalid(kind.kind, key.name, causes, kind.group)
     spec, node_name = split_node_name(kind, parts.spec)
@@ -365,7 +297,8 @@ def initial_status(kind: Kind, spec: Section | None) -> Section | None:
     status = defaults.initial_status(kind, None if spec is None else spec.value)
     if status is None:
         return None
-    shared: Section = _shared.setdefault((kind.gk, tuple(sorted(status.items()))), Section(status))
+    made = Section(status)
+    shared: Section = _shared.setdefault((kind.gk, made.digest), made)  # not by its items: those may be objects
     if spec is not None:
         spec.born = shared
     return shared
@@ -386,11 +319,14 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     warnings: list[str] = []
     if by.subresource == "status":
         new = _with_status(kind, old, body, by, warnings)
+    elif by.subresource == "finalize":
+        new = _with_finalizers(kind, old, body, by, warnings)
     else:
         new = _with_body(kind, old, body, by, warnings)
     if new is old or new.same_content(old):
         return Written(old, tuple(warnings))
-    new.managers = record_update(kind, old.managers, changes(kind, old, new), by)
+    change = changes(kind, old, new)
+    new.managers = record_update(kind, old.managers, change, by.manager, by.subresource, by.time)
     return Written(new, tuple(warnings))
 
 
@@ -402,12 +338,18 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
     return old.replace(status=section, rv=0)
 
 
+def _with_finalizers(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
+    """A namespace's spec.finalizers, which only its `finalize` subresource writes."""
+    section = take_section(kind, "spec", body.get("spec") or {}, old.key.name, by, warnings)
+    return old.replace(spec=_keep(old.spec, section), rv=0)
+
+
 def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
     name = old.key.name
     given: Mapping[str, Any] = body.get("metadata") or EMPTY
     parts = take_parts(kind, body, name, by, warnings, status=not kind.has_status)
     spec, node_name = split_node_name(kind, parts.spec)
-    spec = _keep(old.spec, spec)
+    spec = old.spec if kind.gk == ("", "Namespace") else _keep(old.spec, spec)
     rest = _keep(old.rest, parts.rest)
     meta = {field: old.meta.value[field] for field in SYSTEM_META if field in old.meta.value}
     meta.update(open_meta(kind, given, name, by, warnings))
@@ -415,10 +357,12 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
     causes += _change_causes(kind, old, spec, node_name, rest)
     if causes:
         raise errors.invalid(kind.kind, name, causes, kind.group)
-    respecified = spec is not old.spec or (kind.custom and rest is not old.rest)
+    status = old.status if kind.has_status else _keep(old.status, parts.status)
+    respecified = spec is not old.spec or node_name != old.node
+    if kind.custom:  # everything but metadata, and but a status that has its own subresource
+        respecified = respecified or rest is not old.rest or status is not old.status
     if respecified and "generation" in meta:
         meta["generation"] += 1
-    status = old.status if kind.has_status else _keep(old.status, parts.status)
     section = Section(Frozen(meta))
     if section.digest == old.meta.digest:
         section = old.meta
@@ -450,18 +394,46 @@ def _change_causes(
         for part in sorted(a.keys() | b.keys()):
             if a.get(part) != b.get(part):
                 causes += validate.change(kind, part, a.get(part), b.get(part))
+        causes += validate.frozen_data(kind, a, b)
     return causes
 
 
-def bind(old: Object, node_name: str) -> Object:
-    """A pod placed on a node: its spec stays shared. Nobody manages nodeName, as in Kubernetes."""
-    return old.replace(node=node_name, rv=0)
+_bound: dict[tuple[Section | None, str], Section] = {}
+
+
+def bind(old: Object, node_name: str, time: str, given: Mapping[str, Any] = EMPTY) -> Object:
+    """A pod placed on a node at `time`: its spec stays shared, its condition PodScheduled turns true, and it gets the
+    labels and annotations `given`. Nobody manages what a binding writes, as in Kubernetes."""
+    place = (old.status, time)
+    status = _bound.get(place)
+    if status is None:
+        if len(_bound) >= INTERN_LIMIT:
+            _bound.clear()
+        status = _bound[place] = _scheduled(old.status, time)
+    meta = old.meta
+    added = {field: given[field] for field in ("labels", "annotations") if given.get(field)}
+    if added:
+        merged = {field: Frozen({**meta.value.get(field, EMPTY), **value}) for field, value in added.items()}
+        meta = Section(Frozen({**meta.value, **merged}))
+    return old.replace(node=node_name, status=status, meta=meta, rv=0)
+
+
+def _scheduled(old: Section | None, time: str) -> Section:
+    """A pod's status with PodScheduled true; pods of one birth that are bound in one second share it."""
+    before: Mapping[str, Any] = EMPTY if old is None else old.value
+    value = {field: item for field, item in before.items() if field != "nominatedNodeName"}
+    given = value.get("conditions", ())
+    kept = [condition for condition in given if condition.get("type") != "PodScheduled"]
+    known = next((c for c in given if c.get("type") == "PodScheduled" and c.get("status") == "True"), None)
+    condition = known or Frozen({"type": "PodScheduled", "status": "True", "lastTransitionTime": time})
+    value["conditions"] = FrozenList([*kept, condition])
+    return Section(Frozen(value))
 
 
 def mark_deleted(old: Object, time: str, grace: int) -> Object:
-    """The version whose deletion has begun."""
+    """The version whose deletion has begun, or whose grace got shorter."""
     meta = {**old.meta.value, "deletionTimestamp": time, "deletionGracePeriodSeconds": grace}
-    if "generation" in meta:
+    if "generation" in meta and "deletionTimestamp" not in old.meta.value:
         meta["generation"] += 1
     return old.replace(meta=Section(Frozen(meta)), rv=0)
 

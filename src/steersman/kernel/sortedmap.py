@@ -130,6 +130,14 @@ class SortedMap(Generic[K, V]):
         for bucket in self._buckets[at + 1 :]:
             yield from zip(bucket.keys, bucket.values, strict=True)
 
+    def count_after(self, key: K) -> int:
+        """How many keys are greater than `key`. Costs O(number of buckets)."""
+        at = max(0, bisect_right(self._firsts, key) - 1)
+        found = sum([len(bucket.keys) for bucket in self._buckets[at + 1 :]])
+        for bucket in self._buckets[at : at + 1]:
+            found += len(bucket.keys) - bisect_right(bucket.keys, key)
+        return found
+
     def values(self) -> Iterator[V]:
         """Values in key order."""
         for bucket in self._buckets:

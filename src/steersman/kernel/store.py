@@ -171,6 +171,18 @@ class Store:
             else:
                 yield from names.values()
 
+    def count_after(self, gk: GK, namespace: str | None, after: tuple[str, str]) -> int:
+        """How many objects `list` would give with the same arguments, without giving them."""
+        kind = self._kinds.get(gk)
+        if kind is None:
+            return 0
+        found = 0
+        for ns, names in kind.namespaces.items():
+            if ns < after[0] or (namespace is not None and ns != namespace):
+                continue
+            found += names.count_after(after[1]) if ns == after[0] else names.size
+        return found
+
     def find(self, index: str, value: str, gk: GK | None = None) -> Iterator[Object]:
         """Objects whose declared index holds `value`, in key order; costs its result."""
         entries = self._indexes.get(index)

@@ -1,0 +1,164 @@
+"""managedFields: who owns which field of an object, kept up with every write that is no apply.
+
+The rules are those of Kubernetes' "Server-Side Apply" page: who changes a field owns it and the others lose it; who
+creates an object owns all of it but what only the server writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.api import fields
+from steersman.api.kinds import Kind
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, difference, node, union
+from steersman.kernel.object import Manager, Object, Section
+from steersman.kernel.value import EMPTY, Frozen, FrozenList
+
+OPEN_META: Final = ("generateName", "labels", "annotations", "ownerReferences", "finalizers")
+"""Metadata that clients write, and that is managed."""
+MAX_UPDATERS: Final = 10
+"""Update entries of one object (kube-apiserver's limit); the oldest are merged into one named `ANCIENT`."""
+ANCIENT: Final = "ancient-changes"
+UNOWNED: Final[Mapping[tuple[str, str, str], FieldSet]] = {
+    ("", "Pod", "spec"): node({"f:preemptionPolicy": LEAF, "f:priority": LEAF}),
+    ("", "Namespace", "spec"): node({"f:finalizers": LEAF}),
+}
+"""What kube-apiserver's admission and create strategies add after ownership was noted: nobody's."""
+
+
+def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
+    """All fields of a section that appears, as `f:PART`'s subtree; cached on the section."""
+    found = section.fields
+    if found is None:
+        found = fields.appearing(kind.schema, part, section.value)
+        unowned = UNOWNED.get((*kind.gk, part))
+        if unowned is not None:
+            found = difference(found, unowned)
+        section.fields = found
+    return found
+
+
+def _meta_fields(kind: Kind, meta: Mapping[str, Any]) -> FieldSet:
+    """The managed part of metadata."""
+    schema = kind.schema.fields["metadata"]
+    return node({f"f:{field}": _fields_of(schema.fields[field], meta[field]) for field in OPEN_META if field in meta})
+
+
+def _fields_of(schema: Any, value: Any) -> FieldSet:
+    """The fields of one part of metadata, cached on the labels and owners that many objects share."""
+    if type(value) is not Frozen and type(value) is not FrozenList:
+        return fields.added(schema, value)
+    mark = getattr(value, "mark", None)
+    if type(mark) is not FieldSet:
+        mark = value.mark = fields.added(schema, value)
+    return mark
+
+
+def all_fields(kind: Kind, obj: Object, status: bool) -> FieldSet:
+    """Every managed field of an object that was just created; `status`: that of its status too."""
+    out = {"f:metadata": _meta_fields(kind, obj.meta.value)}
+    if obj.spec is not None:
+        out["f:spec"] = section_fields(kind, "spec", obj.spec)
+    if obj.rest is not None:
+        for part, value in obj.rest.value.items():
+            out[f"f:{part}"] = fields.appearing(kind.schema, part, value)
+    if status and obj.status is not None:
+        out["f:status"] = section_fields(kind, "status", obj.status)
+    return node({name: below for name, below in out.items() if below})
+
+
+def changes(kind: Kind, old: Object, new: Object) -> fields.Change:
+    """(added or modified, removed) between two versions, as sets over the whole object."""
+    changed: dict[str, FieldSet] = {}
+    removed: dict[str, FieldSet] = {}
+
+    def note(part: str, change: fields.Change) -> None:
+        if change[0]:
+            changed[f"f:{part}"] = change[0]
+        if change[1]:
+            removed[f"f:{part}"] = change[1]
+
+    if old.meta is not new.meta:
+        note("metadata", _meta_change(kind, old.meta.value, new.meta.value))
+    for part, before, after in (("spec", old.spec, new.spec), ("status", old.status, new.status)):
+        if before is not after:
+            note(part, _section_change(kind, part, before, after))
+    if old.rest is not new.rest:
+        a = EMPTY if old.rest is None else old.rest.value
+        b = EMPTY if new.rest is None else new.rest.value
+        for part in sorted(a.keys() | b.keys()):
+            schema = kind.schema.fields.get(part)
+            if part not in a:
+                note(part, (fields.appearing(kind.schema, part, b[part]), NOTHING))
+            elif part not in b:
+                note(part, (NOTHING, fields.added(schema, a[part])))
+            elif a[part] != b[part]:
+                note(part, fields.compare(schema, a[part], b[part]))
+    return node(changed), node(removed)
+
+
+def _meta_change(kind: Kind, old: Frozen, new: Frozen) -> fields.Change:
+    a = {field: old[field] for field in OPEN_META if field in old}
+    b = {field: new[field] for field in OPEN_META if field in new}
+    return fields.SAME if a == b else fields.compare(kind.schema.fields["metadata"], a, b)
+
+
+def _section_change(kind: Kind, part: str, before: Section | None, after: Section | None) -> fields.Change:
+    if before is None:
+        return (NOTHING if after is None else section_fields(kind, part, after)), NOTHING
+    if after is None:
+        return NOTHING, section_fields(kind, part, before)
+    if before.digest == after.digest:
+        return fields.SAME
+    return fields.compare(kind.schema.fields.get(part), before.peek(), after.value)
+
+
+def after_loss(managers: tuple[Manager, ...], change: fields.Change) -> tuple[Manager, ...]:
+    """What the entries still own when somebody else made the change; entries that own nothing go."""
+    changed, removed = change
+    out = []
+    for entry in managers:
+        left = difference(entry.fields, changed)
+        if removed:
+            left = difference(left, removed)
+        if left is entry.fields:
+            out.append(entry)
+        elif left:
+            out.append(entry._replace(fields=left))
+    return tuple(out)
+
+
+def record_update(
+    kind: Kind, managers: tuple[Manager, ...], change: fields.Change, name: str, subresource: str, time: str
+) -> tuple[Manager, ...]:
+    """managedFields after an update by `name` at `time`: it owns what it changed, the others no longer do."""
+    changed, removed = change
+    mine: Manager | None = None
+    for entry in managers:
+        if entry.name == name and entry.operation == "Update" and entry.subresource == subresource:
+            mine = entry
+            break
+    others = after_loss(managers if mine is None else tuple([m for m in managers if m is not mine]), change)
+    owned = NOTHING if mine is None else mine.fields
+    owned = union(difference(owned, removed) if removed else owned, changed)
+    if not owned:
+        return others
+    if mine is not None and not changed:
+        mine = mine if owned is mine.fields else mine._replace(fields=owned)
+        return (*others, mine)
+    out = (*others, Manager(name, "Update", subresource, kind.api_version, time, owned))
+    return out if len(out) <= MAX_UPDATERS else _capped(kind, out)
+
+
+def _capped(kind: Kind, managers: tuple[Manager, ...]) -> tuple[Manager, ...]:
+    """At most `MAX_UPDATERS` update entries: the oldest become one, with the time of the newest of them."""
+    updaters = sorted((m for m in managers if m.operation == "Update"), key=lambda m: (m.time, m.name, m.subresource))
+    oldest = updaters[: max(0, len(updaters) - MAX_UPDATERS + 1)]
+    if len(oldest) < 2:
+        return managers
+    merged = NOTHING
+    for entry in oldest:
+        merged = union(merged, entry.fields)
+    ancient = Manager(ANCIENT, "Update", "", kind.api_version, oldest[-1].time, merged)
+    return (ancient, *[m for m in managers if all(m is not gone for gone in oldest)])

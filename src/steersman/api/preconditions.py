@@ -1,0 +1,113 @@
+"""What a request must say, and what must hold in the store, before anything is written: bodies, names, preconditions.
+
+The texts are kube-apiserver's (apimachinery `pkg/api/errors`, apiserver `pkg/registry/rest`), release 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from steersman.api import errors
+from steersman.api.kinds import Kind
+from steersman.kernel.effect import Request
+from steersman.kernel.object import Key, Object
+from steersman.kernel.store import Store
+
+NAMESPACE: Final = ("", "Namespace")
+NO_VERSION: Final = errors.Cause(
+    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
+)
+"""Custom kinds cannot be replaced without saying which version is meant."""
+WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
+
+
+def check_subresource(request: Request, kind: Kind) -> None:
+    """Raises 405 for a subresource that this verb does not have."""
+    part = request.subresource
+    if not part or (part == "status" and kind.has_status):
+        return
+    if part != "finalize" or kind.gk != NAMESPACE or request.verb != "update":
+        raise errors.method_not_allowed(f"{kind.plural}/{part}", request.verb, kind.group)
+
+
+def existing(store: Store, key: Key, kind: Kind) -> Object:
+    """The object of a slot; raises 404."""
+    obj = store.get(key)
+    if obj is None:
+        raise errors.not_found(kind.plural, key.name, kind.group)
+    return obj
+
+
+def body(request: Request, kind: Kind) -> Mapping[str, Any]:
+    """The body as an object of this kind, its metadata an object too; raises 400."""
+    body = request.body
+    if not isinstance(body, dict):
+        raise errors.bad_request(f"the body must be a {kind.kind} object, not {type(body).__name__}")
+    for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        given = body.get(field)
+        if given is not None and given != wanted:
+            raise errors.bad_request(f"{field} in the body is {given!r}, but the request is for {wanted}")
+    meta = body.get("metadata")
+    if meta is not None and not isinstance(meta, dict):
+        raise errors.bad_request("metadata must be an object")
+    return body
+
+
+def check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
+    """Raises 400 when the body names another object than the request."""
+    name = meta.get("name")
+    if name and name != request.key.name:
+        raise errors.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({request.key.name})"
+        )
+    namespace = meta.get("namespace")
+    if namespace and namespace != request.key.namespace and kind.namespaced:
+        raise errors.bad_request(f"{WRONG_NAMESPACE} ({errors.show(namespace)}, not {request.key.namespace})")
+
+
+def check_namespace(store: Store, request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
+    """Raises 404 when the namespace of a create is not there, 403 when it is going away, 400 when it is unclear."""
+    if not kind.namespaced:
+        return
+    asked, namespace = request.key.namespace, meta.get("namespace")
+    if namespace and namespace != asked:
+        raise errors.bad_request(f"{WRONG_NAMESPACE} ({errors.show(namespace)}, not {asked})")
+    found = store.get(Key("", "Namespace", "", asked))
+    if found is None:
+        if not asked:
+            raise errors.bad_request("an empty namespace may not be set during creation; name one")
+        raise errors.not_found("namespaces", asked)
+    if "deletionTimestamp" in found.meta.value:
+        detail = f"unable to create new content in namespace {asked} because it is being terminated"
+        refused = errors.forbidden(kind.plural, str(meta.get("name") or ""), detail, kind.group)
+        cause = errors.Cause("NamespaceTerminating", f"namespace {asked} is being terminated", "metadata.namespace")
+        if refused.details is not None:
+            refused.details = replace(refused.details, causes=(cause,))
+        raise refused
+
+
+def check_rv(old: Object, kind: Kind, wanted: Any) -> None:
+    """Raises 409 when a version was asked for and it is not the newest."""
+    if wanted and str(wanted) != str(old.rv):
+        raise errors.conflict(kind.plural, old.key.name, group=kind.group)
+
+
+def check_uid(old: Object, kind: Kind, wanted: Any) -> None:
+    """Raises 409 when an incarnation was asked for and it is another one."""
+    if wanted and wanted != old.uid:
+        detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {old.uid}"
+        raise errors.conflict(kind.plural, old.key.name, detail, kind.group)
+
+
+def whole(options: Mapping[str, Any], name: str) -> int:
+    """A whole number from 0 among a request's options; 0 when it is not given."""
+    given = options.get(name)
+    try:
+        number = int(given or 0)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0:
+        raise errors.bad_request(f"{name} must be a whole number from 0, not {errors.show(given)[:40]}")
+    return number
