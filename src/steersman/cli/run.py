@@ -1,0 +1,53 @@
+"""`steersman run`: a control plane that kubectl works against."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MAX_VIRTUAL_NODES = 5_000
+"""As many nodes as Kubernetes itself supports in one cluster."""
+
+
+def run(
+    listen: Annotated[
+        str, typer.Option(metavar="ADDR", help="HOST:PORT. By default 127.0.0.1:6443, or a free port if that is taken.")
+    ] = "",
+    kubeconfig: Annotated[
+        Path, typer.Option(metavar="PATH", help="Where the credential for kubectl goes; mode 0600.")
+    ] = Path("steersman.kubeconfig"),
+    store: Annotated[
+        str, typer.Option(metavar="URL", help="sqlite:PATH, or memory: for a store that goes with the process.")
+    ] = "sqlite:steersman.db",
+    virtual_nodes: Annotated[
+        int, typer.Option(metavar="N", min=0, max=MAX_VIRTUAL_NODES, help="Nodes that run pods in appearance only.")
+    ] = 0,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let --listen be reachable from outside.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Runs a control plane until Ctrl-C: API server, controllers, scheduler, virtual nodes; durable in --store.
+
+    Exit codes: 0 stopped as asked, 1 stopped by a failure of the store, 2 it could not start.
+    """
+    from steersman.run.daemon import Settings
+    from steersman.run.daemon import run as run_daemon
+
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)-7s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    settings = Settings(listen, kubeconfig, store, virtual_nodes, allow_remote)
+    raise typer.Exit(run_daemon(settings, _tell))
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=line.startswith("steersman run:"))
+    sys.stdout.flush()

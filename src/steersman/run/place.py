@@ -1,0 +1,101 @@
+"""Where a control plane keeps what it keeps: the journal, a lock against a second instance, certificates, tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+import steersman.journal as sj
+from steersman.journal import Journal
+from steersman.run.load import StartError
+from steersman.serve.files import FileError, private_directory
+
+
+class Place:
+    """The files of the store at `url`. A context manager: it holds the lock inside.
+
+    `sqlite:PATH` has `PATH.lock` and the directory `PATH.pki` beside it; `memory:` has a directory that goes with it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._lock: int | None = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        scheme, _, path = url.partition(":")
+        self._path = Path(path).expanduser().absolute() if scheme == "sqlite" and path.strip() else None
+        self.journal: Journal | None = None
+
+    @property
+    def lasting(self) -> bool:
+        """Whether anything is left when the process ends."""
+        return self._path is not None
+
+    @property
+    def pki(self) -> Path:
+        """The directory of certificates and tokens."""
+        if self._path is not None:
+            return self._path.with_name(self._path.name + ".pki")
+        assert self._temporary is not None
+        return Path(self._temporary.name)
+
+    @property
+    def tokens(self) -> Path:
+        """The token store."""
+        return self.pki / "tokens.json"
+
+    def __enter__(self) -> Place:
+        try:
+            if self._path is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="steersman-")
+            else:
+                self._lock = _lock(self._path.with_name(self._path.name + ".lock"), self.url)
+            self.journal = sj.open(self.url)
+            private_directory(self.pki)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the journal and gives the lock back."""
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def _lock(path: Path, url: str) -> int:
+    """Takes the lock file, which names its holder. The kernel gives it back however the process ends."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise FileError(
+            f"store {url}: cannot open {path}: {error.strerror}; "
+            "name a file in an existing directory that this user may write to"
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = ""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            holder = os.pread(handle, 32, 0).decode().strip()
+        os.close(handle)
+        by = f" by process {holder}" if holder.isdigit() else ""
+        raise StartError(f"store {url} is in use{by}; stop that one, or name another store with --store") from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return handle
