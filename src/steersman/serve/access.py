@@ -19,11 +19,13 @@ BEARER: Final = "bearer "
 
 
 def identify(request: Request, tokens: Tokens) -> Identity:
-    """Who sent a request. Raises ApiError 401.
+    """Who sent a request. Raises ApiError 401, and 403 for impersonation, which must not be overlooked.
 
     A certificate was verified by TLS and counts first, as in Kubernetes; a wrong token is never overlooked
     because of it, though: it is a mistake that its owner should see.
     """
+    if any(name.startswith("impersonate-") for name, _ in request.headers):
+        raise errors.forbidden("", "", "impersonation (kubectl --as) is not supported by this version")
     header = request.headers.get("authorization")
     found = None
     if header:

@@ -21,7 +21,8 @@ from steersman.api.kinds import Kind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Object
-from steersman.serve.accept import TABLE, Form
+from steersman.serve.accept import TABLE
+from steersman.serve.answer import Shown
 from steersman.serve.backend import Backend
 from steersman.serve.columns import columns_of
 from steersman.serve.frames import Frames, frame
@@ -49,8 +50,7 @@ class Watch:
     kind: Kind
     namespace: str
     options: ListOptions
-    form: Form
-    include: str
+    shown: Shown
     matches: Callable[[Object], bool] | None = None
     rev: int = 0
     initial: list[Object] | None = None
@@ -116,7 +116,7 @@ class Watch:
             return
         initial, self.initial = self.initial, None
         now = self.backend.now()
-        yield from _chunks(frame("ADDED", in_form(obj, self.form, self.include, now)) for obj in initial)
+        yield from _chunks(frame("ADDED", in_form(obj, self.shown.form, self.shown.include, now)) for obj in initial)
         if self.options.initial_events and self.options.bookmarks:
             yield self._bookmark({INITIAL_END: "true"})
 
@@ -125,7 +125,7 @@ class Watch:
         for event in events:
             told = self._told(event)
             if told is not None:
-                yield self.frames.event(*told, self.form, self.include, now)
+                yield self.frames.event(*told, self.shown.form, self.shown.include, now)
 
     def _told(self, event: Event) -> tuple[str, Object] | None:
         """What an event is to this watch: its type and object, or None."""
@@ -147,12 +147,12 @@ class Watch:
         if annotations:
             meta["annotations"] = annotations
         body: dict[str, Any] = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta}
-        if self.form.kind == TABLE:
+        if self.shown.form.kind == TABLE:
             columns = columns_of(self.kind.gk).definitions()
             row = {"cells": [""] * len(columns), "object": body}
             body = {"kind": TABLE, "apiVersion": "meta.k8s.io/v1", "metadata": meta}
             body |= {"columnDefinitions": columns, "rows": [row]}
-        elif self.form.kind:
+        elif self.shown.form.kind:
             body |= {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
         return frame("BOOKMARK", orjson.dumps(body))
 

@@ -1,0 +1,108 @@
+"""Answers: objects, lists, statuses and warnings as HTTP responses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from steersman.api.errors import ApiError
+from steersman.api.kinds import Kind
+from steersman.kernel.object import Object
+from steersman.serve.accept import JSON, PARTIAL_LIST, TABLE, Form
+from steersman.serve.columns import columns_of
+from steersman.serve.message import Response
+from steersman.serve.render import object_json, partial, row
+
+STREAMED: Final = 2000
+"""Lists of more objects are written piece by piece, so that others get their turn meanwhile."""
+PIECE: Final = 250
+"""Objects in one such piece; 250 pods take some 2 ms, 7 as rows of a table."""
+MAX_WARNING: Final = 1000
+"""Characters of one warning."""
+MAX_WARNINGS: Final = 20
+"""Warnings in one answer: clients limit the headers they read."""
+NO_CACHE: Final = ("cache-control", "no-cache, private")
+JSON_HEADERS: Final = (("content-type", "application/json"), NO_CACHE)
+
+
+class Shown(NamedTuple):
+    """How objects are to be shown: the form, includeObject for tables, and the time for ages (microseconds)."""
+
+    form: Form = JSON
+    include: str = ""
+    now: int = 0
+
+
+def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Shown) -> Response:
+    """A list of one kind; `meta` is its ListMeta. The objects are those of one moment, however long it takes."""
+    form = shown.form
+    head: dict[str, Any] = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
+    if form.kind == TABLE:
+        head |= {"kind": TABLE, "apiVersion": "meta.k8s.io/v1"}
+        head["columnDefinitions"] = columns_of(kind.gk).definitions()
+    elif form.kind:
+        head |= {"kind": PARTIAL_LIST, "apiVersion": "meta.k8s.io/v1"}
+    begin = orjson.dumps(head)[:-1] + (b',"rows":[' if form.kind == TABLE else b',"items":[')
+    if len(items) <= STREAMED:
+        return json_answer(200, begin + _written(kind, items, shown) + b"]}", form)
+    return Response(200, form_headers(form), _pieces(begin, kind, items, shown), endless=False)
+
+
+def _written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
+    """Items with commas between them."""
+    if shown.form.kind == TABLE:
+        cells = columns_of(kind.gk).row
+        return orjson.dumps([row(obj, cells, shown.include, shown.now) for obj in items])[1:-1]
+    if shown.form.kind:
+        return orjson.dumps([partial(obj) for obj in items])[1:-1]
+    return b",".join(map(object_json, items))
+
+
+async def _pieces(begin: bytes, kind: Kind, items: list[Object], shown: Shown) -> AsyncIterator[bytes]:
+    for start in range(0, len(items), PIECE):
+        yield (b"," if start else begin) + _written(kind, items[start : start + PIECE], shown)
+        await asyncio.sleep(0)
+    yield b"]}"
+
+
+def form_headers(form: Form) -> tuple[tuple[str, str], ...]:
+    """The headers of an answer in that form."""
+    return (("content-type", form.content_type), NO_CACHE) if form.kind else JSON_HEADERS
+
+
+def json_answer(code: int, body: bytes, form: Form = JSON) -> Response:
+    """A JSON answer."""
+    return Response(code, form_headers(form), body)
+
+
+def text_answer(text: str) -> Response:
+    """A plain text answer."""
+    headers = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"), NO_CACHE)
+    return Response(200, headers, text.encode())
+
+
+def status_answer(error: ApiError) -> Response:
+    """An error as a Status."""
+    headers = list(JSON_HEADERS)
+    if error.retry_after_seconds:
+        headers.append(("retry-after", str(error.retry_after_seconds)))
+    if error.code == 401:
+        headers.append(("www-authenticate", "Bearer"))
+    return Response(error.code, headers, orjson.dumps(error.status(), default=str))
+
+
+def with_warnings(response: Response, warnings: Iterable[str]) -> Response:
+    """The response with Warning headers (RFC 7234 §5.5, code 299), which kubectl prints."""
+    told = [("warning", f"299 - {_quoted(text)}") for text in list(dict.fromkeys(warnings))[:MAX_WARNINGS]]
+    if told:
+        response.headers = (*response.headers, *told)
+    return response
+
+
+def _quoted(text: str) -> str:
+    """A quoted string of printable ASCII, bounded."""
+    plain = "".join(char if char.isascii() and char.isprintable() else "?" for char in text)[:MAX_WARNING]
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
