@@ -165,7 +165,15 @@ class Loop:
         return None
 
     def initial(self, store: Store) -> list[Key]:
-        """Every key it is responsible for."""
+        """Every key it is responsible for. A controller that maps events itself hears of each object as if it had just
+        been added, as Kubernetes' informers tell their handlers of what they list."""
+        if self._maps_itself:
+            kinds = store.kinds() if self._everything else sorted(self._listens)
+            listed = [obj for gk in kinds for obj in store.list(gk)]
+            woken: dict[Key, None] = {}
+            for obj in listed:
+                woken.update(dict.fromkeys(self.triggers(Event(obj.rv, obj.key, None, obj), store)))
+            return list(woken)
         if self._everything:
             return [obj.key for obj in store.objects()]
         assert self._for is not None

@@ -52,7 +52,9 @@ def is_terminating(obj: Json) -> bool:
 def claim(c: Client, owner: Json, kind: str) -> list[Any]:
     """The objects of a kind that `owner` controls, after adoption and release, by name; terminating ones included.
 
-    Raises `Conflict` when an object changed meanwhile, and what else the API refuses.
+    Orphans are looked for until the owner was observed for the first time. Those that come later, or were there before
+    a restart, wake as themselves (`became_orphan`, `adopt_orphan`). Raises `Conflict` when an object changed meanwhile,
+    and what else the API refuses.
     """
     meta = owner["metadata"]
     namespace = meta["namespace"]
@@ -66,7 +68,7 @@ def claim(c: Client, owner: Json, kind: str) -> list[Any]:
             mine.append(obj)
         elif alive:
             _release(c, obj, meta["uid"])
-    if not alive or selector.empty:
+    if not alive or selector.empty or "observedGeneration" in (owner.get("status") or EMPTY):
         return mine
     checked = False
     for obj in c.list(kind, namespace, owner="", labels=owner["spec"]["selector"]):
