@@ -28,7 +28,7 @@ def simulate(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON: equal runs, equal bytes.")] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Add the real time it took to the JSON.")] = False,
     schedule: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every step taken to FILE.")] = None,
-    tail: Annotated[float, typer.Option(help="Seconds it may go on after the last event.", min=0.0)] = 600.0,
+    tail: Annotated[float, typer.Option(help="Seconds it may go on after the last event.", min=0.0)] = 60.0,
     ignore_unsupported: Annotated[
         bool, typer.Option("--ignore-unsupported", help="Place pods in spite of constraints not evaluated yet.")
     ] = False,

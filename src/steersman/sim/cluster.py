@@ -111,6 +111,9 @@ def _node(obj: Any, where: str, place: str) -> dict[str, Any]:
     for field in ("spec", "status"):
         if not isinstance(obj.get(field) or {}, Mapping):
             raise NodesError(f"{at}: node {name}: {field} must be a map")
+    taints = (obj.get("spec") or {}).get("taints") or []
+    if not isinstance(taints, list) or not all(isinstance(taint, Mapping) for taint in taints):
+        raise NodesError(f"{at}: node {name}: spec.taints must be a list of maps")
     node = _completed(obj, name)
     try:
         offers = allocatable(node)
@@ -131,9 +134,8 @@ def _completed(obj: Mapping[str, Any], name: str) -> dict[str, Any]:
     status["allocatable"] = status.get("allocatable") or status.get("capacity") or {}
     status["capacity"] = status.get("capacity") or status["allocatable"]
     spec = {field: value for field, value in (obj.get("spec") or {}).items() if field not in ("podCIDR", "podCIDRs")}
-    taints = spec.get("taints")
-    if isinstance(taints, list):
-        spec["taints"] = [t for t in taints if not isinstance(t, Mapping) or t.get("key") not in PASSING_TAINTS]
+    if spec.get("taints"):
+        spec["taints"] = [taint for taint in spec["taints"] if taint.get("key") not in PASSING_TAINTS]
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -33,8 +33,9 @@ from steersman.sim.metrics import Metrics
 from steersman.sim.replay import Replay
 from steersman.sim.script import KWOK_TAINT, Script
 
-TAIL: Final = 600
-"""Seconds after the trace's last event in which what has begun may come to its end: a rollout's progress deadline."""
+TAIL: Final = 60
+"""Seconds after the trace's last event in which what has begun may come to its end: pods start, are tried again within
+the scheduler's back-off (10 s), and are gone after their grace (30 s)."""
 MAX_STEPS_AT_ONCE: Final = 5_000_000
 """Steps without any passing of time: a trace's state at the start takes some ten a pod, so more is an endless loop."""
 COLLECT_EVERY: Final = 500_000

@@ -149,7 +149,7 @@ def _lines(report: Report) -> list[str]:
         names = [*[f"p{percent}" for percent in PERCENTILES], "max"]
         values = [report.percentile(percent) for percent in (*PERCENTILES, 100)]
         row = [seconds(value or 0.0) for value in values]
-        out += ["", *_table([("pending time", *names, "at once"), ("", *row, f"{report.most_waiting:,}")])]
+        out += ["", *_table([("pending time", *names, "most at once"), ("", *row, f"{report.most_waiting:,}")])]
     rows = [(share.resource, _percent(share.mean), _percent(share.peak)) for share in report.shares]
     out += ["", *_table([("requested", "mean", "peak"), *rows])]
     if report.pending:

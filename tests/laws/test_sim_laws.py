@@ -1,0 +1,91 @@
+"""Laws of the simulation. S1: it is a path of the unreduced check system. D1: equal runs give equal bytes, in every
+process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steersman.api.kinds import Kinds
+from steersman.controllers.builtin import builtin
+from steersman.kernel.effect import MICRO
+from steersman.kernel.transition import apply, enabled
+from steersman.kernel.world import World
+from steersman.sim import simulate
+from steersman.sim.cluster import given
+from steersman.sim.drive import system_of, world_of
+from steersman.sim.lives import Lives
+from steersman.sim.script import script_of
+from steersman.trace import sktrace
+from steersman.trace.recording import Trace
+from tests.sim import traces
+
+CASES = {
+    "grows beyond its nodes": (traces.scaling(), traces.nodes(1)),
+    "ties between nodes": (traces.trace((0, [traces.deployment(replicas=3)], []), (5, [], [])), traces.nodes(3)),
+    "a rollout": (
+        traces.trace((0, [traces.deployment()], []), (40, [traces.deployment(cpu="500m")], [])),
+        traces.nodes(2),
+    ),
+}
+
+
+def follow(trace: Trace, machines: list[dict], seed: int, labels: list[str]) -> World:
+    """Takes every step of a simulation in the check system: each must be enabled."""
+    kinds = Kinds.builtin()
+    system = system_of(script_of(trace, kinds), Lives(trace), builtin(), seed, kinds=kinds, persistent=True)
+    assert not system.atomic
+    world = world_of(system, given(machines), trace.start * MICRO).start()
+    for number, label in enumerate(labels):
+        offered = {action.label: action for action in enabled(world)}
+        assert label in offered, f"step {number}: {label} is not among {sorted(offered)}"
+        world = apply(world, offered[label])
+    return world
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("case", CASES)
+def test_s1_a_simulation_is_a_path_of_the_check_system(case, seed):
+    trace, machines = CASES[case]
+    labels: list[str] = []
+    report = simulate(trace, machines, seed, labels=labels)
+    assert not report.faults and not report.refused
+    world = follow(trace, machines, seed, labels)
+    full, head_only = world.store.digest
+    assert f"{(full + head_only) % (1 << 128):032x}" == report.store_digest
+
+
+def test_s1_a_step_that_was_not_taken_is_noticed():
+    trace, machines = CASES["ties between nodes"]
+    labels: list[str] = []
+    simulate(trace, machines, 0, labels=labels)
+    with pytest.raises(AssertionError, match="is not among"):
+        follow(trace, machines, 0, labels[1:])
+
+
+RUN = """
+import sys
+from pathlib import Path
+from steersman.sim import simulate
+labels = []
+report = simulate(sys.argv[1], 2, int(sys.argv[2]), labels=labels)
+sys.stdout.buffer.write(report.json() + "\\n".join(labels).encode())
+"""
+
+
+def run_apart(path: Path, seed: int, hash_seed: str) -> bytes:
+    command = [sys.executable, "-c", RUN, path.name, str(seed)]
+    done = subprocess.run(command, cwd=path.parent, env={"PYTHONHASHSEED": hash_seed}, capture_output=True, check=True)
+    return done.stdout
+
+
+def test_d1_two_processes_agree_to_the_byte(tmp_path):
+    path = tmp_path / "small.sktrace"
+    sktrace.write(path, traces.scaling())
+    first = run_apart(path, 3, "1")
+    assert first == run_apart(path, 3, "2")
+    assert b'"digest"' in first and b"run deployment/" in first
+    assert first != run_apart(path, 4, "1")
