@@ -21,9 +21,14 @@ INTERN_LIMIT: Final = 1 << 16
 """Nodes in the hash-consing table before it is emptied: sharing is re-established from then on, and sets that
 only one object uses cannot fill the memory for ever."""
 
+MEMO_LIMIT: Final = 1 << 14
+"""Remembered results of the algebra; a table is emptied when it is full."""
+
 _table: dict[tuple[Any, ...], FieldSet] = {}
 _names: dict[tuple[str, ...], tuple[str, ...]] = {}
-_order: dict[tuple[str, ...], tuple[str, ...]] = {}
+_shapes: dict[tuple[Any, ...], FieldSet] = {}
+"""Nodes by their items in the order they came: most are asked for again and again in the same order."""
+_unions: dict[tuple[FieldSet, FieldSet], FieldSet] = {}
 
 
 class FieldSet:
@@ -118,16 +123,17 @@ LEAF: Final = FieldSet((), (), True)
 
 
 def node(items: dict[str, FieldSet], member: bool = False) -> FieldSet:
-    """The set with the given subtrees (empty ones are left out); shared with an equal one where known."""
+    """The set with the given subtrees; shared with an equal one where known. The subtrees must not be empty."""
     if not items:
         return LEAF if member else NOTHING
-    unsorted = tuple(items)
-    names = _order.get(unsorted)
-    if names is None:
-        if len(_order) >= INTERN_LIMIT:
-            _order.clear()
-        names = _order[unsorted] = tuple(sorted(unsorted))
-    return _intern(names, tuple([items[name] for name in names]), member)
+    shape = (tuple(items), tuple(items.values()), member)
+    found = _shapes.get(shape)
+    if found is None:
+        if len(_shapes) >= MEMO_LIMIT:
+            _shapes.clear()
+        names = tuple(sorted(items))
+        found = _shapes[shape] = _intern(names, tuple([items[name] for name in names]), member)
+    return found
 
 
 def _intern(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> FieldSet:
@@ -149,6 +155,17 @@ def union(a: FieldSet, b: FieldSet) -> FieldSet:
         return a
     if not (a.names or a.member):
         return b
+    found = _unions.get((a, b))
+    if found is None:
+        if len(_unions) >= MEMO_LIMIT:
+            _unions.clear()
+        found = _unions[(a, b)] = _union(a, b)
+    return found
+
+
+def _union(a: FieldSet, b: FieldSet) -> FieldSet:
+    if not b.names:
+        return a if a.member else _intern_or_leaf(a.names, a.kids, True)
     if a.names == b.names:
         kids = tuple([x if x is y else union(x, y) for x, y in zip(a.kids, b.kids, strict=True)])
         if kids == a.kids and (a.member or not b.member):

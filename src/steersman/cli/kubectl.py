@@ -1,4 +1,6 @@
-"""Which `kubectl` the tests use."""
+"""Which `kubectl` the demo and the tests use."""
+
+from __future__ import annotations
 
 import os
 import shutil
