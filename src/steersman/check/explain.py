@@ -24,12 +24,23 @@ def explain(world: World, actions: Sequence[Action], cycle: Sequence[Action] = (
     """The steps from `world` on, numbered, one or more lines each."""
     world = world.fork()
     lines: list[str] = []
+    named = {obj.uid: _name(obj.key) for obj in world.store.objects()}
     for number, action in enumerate((*actions, *cycle), 1):
         if cycle and number == len(actions) + 1:
             lines.append("  from here on, for ever:")
         for at, text in enumerate(_step(world, action)):
             lines.append(f"  {number:>3}. {text}" if at == 0 else f"       {text}")
+        named.update({event.new.uid: _name(event.key) for event in world.events if event.new is not None})
+        lines = [_without_uids(line, named) for line in lines]
     return "\n".join(lines)
+
+
+def _without_uids(line: str, named: dict[str, str]) -> str:
+    """Names instead of uids: people know objects by name."""
+    for uid, name in named.items():
+        if uid in line:
+            line = line.replace(uid, f"[{name}]")
+    return line
 
 
 def _step(world: World, action: Action) -> Iterator[str]:
