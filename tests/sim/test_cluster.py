@@ -87,7 +87,7 @@ def test_a_wrong_file_gives_one_clear_line(tmp_path, text, says):
 
 
 def test_a_missing_file_gives_one_clear_line(tmp_path):
-    with pytest.raises(NodesError, match="none.yaml: cannot read it: No such file"):
+    with pytest.raises(NodesError, match=r"none\.yaml: cannot read it: No such file"):
         load(tmp_path / "none.yaml")
 
 

@@ -180,7 +180,7 @@ class Restless(Controller):
 
 def test_controllers_that_go_round_in_circles_end_it(monkeypatch):
     monkeypatch.setattr("steersman.sim.drive.MAX_STEPS_AT_ONCE", 200)
-    with pytest.raises(Stalled, match="deployment/Deployment.apps shop/web"):
+    with pytest.raises(Stalled, match=r"deployment/Deployment\.apps shop/web"):
         simulate(trace((0, [deployment()], [])), nodes(1), controllers=replacing("deployment", Restless))
 
 

@@ -76,4 +76,8 @@ def _summary(trace: Trace) -> str:
     objects = sum(len(names) for names in trace.index.values())
     lives = sum(len(lives) for by_hash in trace.lifecycles.values() for lives in by_hash.values())
     span = duration(((trace.end or 0) - (trace.start or 0)) * MICRO)
-    return f"{len(trace.events):,} events over {span}, {objects:,} objects, {lives:,} lives of pods"
+    return f"{_count(len(trace.events), 'event')} over {span}, {_count(objects, 'object')}, {_count(lives, 'life', 'lives')} of pods"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from steersman.nodes.component import node_object
 from steersman.sched.resources import allocatable
+from steersman.sim.yamlfile import YamlFileError, read_documents
 
 MAX_NODES: Final = 50_000
 """Ten times what Kubernetes supports in one cluster (5,000): more is a slip of the finger."""
@@ -43,16 +43,10 @@ def load(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     where = os.fspath(path)
     try:
-        if Path(path).stat().st_size > MAX_FILE_BYTES:
-            raise NodesError(f"{where}: more than {MAX_FILE_BYTES >> 20} MiB; is this a file of nodes?")
-        text = Path(path).read_text(encoding="utf-8")
-    except NodesError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a null byte in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        remedy = "give a number of nodes or a file of Node objects"
-        raise NodesError(f"{where}: cannot read it: {reason}; {remedy}") from None
-    nodes = [_node(obj, where, place) for obj, place in _objects(_parse(text, where), where)]
+        documents = read_documents(path, MAX_FILE_BYTES, "give a number of nodes or a YAML file of Node objects")
+    except YamlFileError as error:
+        raise NodesError(str(error)) from None
+    nodes = [_node(obj, where, place) for obj, place in _objects(documents)]
     if not nodes:
         raise NodesError(f"{where}: there is no Node in it; `kubectl get nodes -o yaml` prints a file that will do")
     return _distinct(nodes, where)
@@ -72,20 +66,7 @@ def given(nodes: int | str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> 
     return _distinct(found, "nodes")
 
 
-def _parse(text: str, where: str) -> list[Any]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return [document for document in yaml.load_all(text, loader) if document is not None]
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "it is nested too deep or holds characters that YAML forbids"
-        raise NodesError(f"{where}:{line} not readable as YAML: {problem}") from None
-
-
-def _objects(documents: list[Any], where: str) -> Iterable[tuple[Any, str]]:
+def _objects(documents: list[Any]) -> Iterable[tuple[Any, str]]:
     for number, document in enumerate(documents):
         place = f"document {number + 1}" if len(documents) > 1 else ""
         items = document

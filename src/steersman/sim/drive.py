@@ -46,7 +46,7 @@ LAST_BACKOFF: Final = 1000 * MICRO
 REPLAY, SCHEDULER, NODES = range(3)
 """The components of a simulation, in the order in which those that are due at one instant take their turns."""
 CHECK_EVERY: Final = 64
-"""Steps between two looks at whether to stop or to show progress."""
+"""Reconciles and the like between two looks at whether to stop or to show progress."""
 
 
 class Stalled(Exception):
@@ -142,6 +142,7 @@ class Simulation:
         self._watch = watch
         self._choices = xxhash.xxh3_128()
         self._collected = 0
+        self._turns = 0
 
     @property
     def schedule_digest(self) -> str:
@@ -193,8 +194,9 @@ class Simulation:
                 else:
                     if not self._fire():
                         return True
-            if self.steps % CHECK_EVERY == 0 and self._watch is not None:
+            if self._watch is not None and self._turns % CHECK_EVERY == 0:
                 self._watch(self)
+            self._turns += 1
             if self.stop:
                 return False
             if self.steps > last:

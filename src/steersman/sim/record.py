@@ -11,6 +11,7 @@ import orjson
 from steersman.journal import Commit, Journal, JournalError
 from steersman.journal.sqlite import SqliteJournal
 from steersman.kernel.effect import MICRO
+from steersman.sim.yamlfile import YamlFileError, read_documents
 from steersman.trace.builder import TraceBuilder
 from steersman.trace.filters import ExportFilters
 from steersman.trace.gvk import GVK
@@ -95,23 +96,11 @@ def open_for_reading(url: str) -> Journal:
 def load_config(path: str | Path) -> dict[str, Tracked]:
     """A tracer configuration as SimKube has it: `trackedObjects`, kind to options (docs/traces.md). Raises
     `ConfigError`."""
-    import yaml
-
     try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_CONFIG_BYTES + 1)
-        if len(raw) > MAX_CONFIG_BYTES:
-            raise ConfigError(f"{path}: more than {MAX_CONFIG_BYTES >> 20} MiB; is this a tracer configuration?")
-        document = yaml.safe_load(raw)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"{path}: cannot read it: {reason}; give a YAML file with trackedObjects") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark is not None else ""
-        raise ConfigError(f"{path}:{line} not readable as YAML: {getattr(error, 'problem', error)}") from None
+        documents = read_documents(path, MAX_CONFIG_BYTES, "give a YAML file with trackedObjects")
+    except YamlFileError as error:
+        raise ConfigError(str(error)) from None
+    document = documents[0] if documents else None
     tracked = document.get("trackedObjects") if isinstance(document, dict) else None
     if not isinstance(tracked, dict) or not tracked:
         raise ConfigError(f"{path}: trackedObjects is missing or empty; write `trackedObjects: {{v1.Pod: {{}}}}`")
