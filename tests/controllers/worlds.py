@@ -12,6 +12,7 @@ from steersman.api.controller import Controller, Loop
 from steersman.api.errors import conflict
 from steersman.api.kinds import Kinds
 from steersman.kernel.effect import Refused, Request
+from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.identity import Canon
 from steersman.kernel.object import Key
 from steersman.kernel.system import Learned, System, UserStep
@@ -153,7 +154,7 @@ def explore(
 
 
 def _explore(world: World, always: Callable[[World], bool], limit: int, skip: tuple[str, ...]) -> Found:
-    seen = {world.fingerprint()}
+    seen = {fingerprint(world)}
     queue = deque([world])
     transitions = 0
     terminal = []
@@ -166,7 +167,7 @@ def _explore(world: World, always: Callable[[World], bool], limit: int, skip: tu
             after = apply(world, action)
             transitions += 1
             assert always(after), f"broken by {action}"
-            mark = after.fingerprint()
+            mark = fingerprint(after)
             if mark not in seen:
                 seen.add(mark)
                 queue.append(after)

@@ -8,9 +8,10 @@ from typing import Final
 from steersman.api.controller import Controller, controller_name
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.garbage import GarbageCollector
+from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.replicaset import ReplicaSet
 
-ALL: Final[tuple[type[Controller], ...]] = (Deployment, ReplicaSet, GarbageCollector)
+ALL: Final[tuple[type[Controller], ...]] = (Deployment, ReplicaSet, GarbageCollector, NamespaceController)
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
 
 

@@ -40,7 +40,7 @@ class Deployment(Controller):
         """As `kind` and `owns` say; an orphaned ReplicaSet wakes as itself, for adoption."""
         if event.key.gk != SET_GK:
             return (event.key,)
-        woken = {}
+        woken: dict[Key, None] = {}
         metas = [None if obj is None else obj.meta.value for obj in (event.old, event.new)]
         for meta in metas:
             owner = None if meta is None else owned.controller_of({"metadata": meta})

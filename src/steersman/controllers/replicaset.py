@@ -43,7 +43,7 @@ class ReplicaSet(Controller):
         itself, for adoption."""
         if event.key.gk != POD_GK:
             return (event.key,)
-        woken = {}
+        woken: dict[Key, None] = {}
         metas = [None if obj is None else obj.meta.value for obj in (event.old, event.new)]
         for meta in metas:
             owner = None if meta is None else owned.controller_of({"metadata": meta})

@@ -45,7 +45,7 @@ def replicas(item: Json) -> int:
 
 def is_rolling(d: Json) -> bool:
     """Whether the strategy is RollingUpdate."""
-    return (d["spec"].get("strategy") or EMPTY).get("type", "RollingUpdate") == "RollingUpdate"
+    return bool((d["spec"].get("strategy") or EMPTY).get("type", "RollingUpdate") == "RollingUpdate")
 
 
 def fenceposts(d: Json) -> tuple[int, int]:

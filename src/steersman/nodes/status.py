@@ -30,6 +30,8 @@ ACCEPT: Final = "accept"
 START: Final = "start"
 COMPLETE: Final = "complete"
 REMOVE: Final = "remove"
+READY: Final = "ready"
+"""The one edge of a node."""
 SITE: Final = 0xFD53_7465_6572  # a unique local prefix (RFC 4193); the letters are "Steer"
 KUBELET_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 """The conditions the kubelet writes, in its order; others are left as they are."""
