@@ -31,8 +31,7 @@ def explain(world: World, actions: Sequence[Action], cycle: Sequence[Action] = (
         for at, text in enumerate(_step(world, action)):
             lines.append(f"  {number:>3}. {text}" if at == 0 else f"       {text}")
         named.update({event.new.uid: _name(event.key) for event in world.events if event.new is not None})
-        lines = [_without_uids(line, named) for line in lines]
-    return "\n".join(lines)
+    return "\n".join([_without_uids(line, named) for line in lines])
 
 
 def _without_uids(line: str, named: dict[str, str]) -> str:
