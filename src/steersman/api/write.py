@@ -17,7 +17,7 @@ from steersman.api.kinds import Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.schema import Schema
 from steersman.kernel.fieldset import FieldSet
-from steersman.kernel.object import Key, Manager, Object, Section
+from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 SYSTEM_META: Final = (
@@ -340,7 +340,10 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
 
 def _with_finalizers(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
     """A namespace's spec.finalizers, which only its `finalize` subresource writes."""
-    section = take_section(kind, "spec", body.get("spec") or {}, old.key.name, by, warnings)
+    given = body.get("spec") or EMPTY
+    section = take_section(kind, "spec", given, old.key.name, by, warnings)
+    if isinstance(given, dict) and not given.get("finalizers"):  # none is what they all work towards: no default here
+        section = EMPTY_SECTION
     return old.replace(spec=_keep(old.spec, section), rv=0)
 
 

@@ -228,7 +228,7 @@ def _verb(request: Request, route: Route) -> str:
         return "delete" if named else "deletecollection"
     if named and method in ("PUT", "PATCH"):
         return "update" if method == "PUT" else "patch"
-    return method.lower()
+    return method  # in capitals it is no verb
 
 
 def _include(request: Request, form: Form) -> str:

@@ -74,12 +74,10 @@ class Change(NamedTuple):
         return Changed(201, document=_success())
 
     async def update(self) -> Changed:
-        """PUT of an object or of its status."""
+        """PUT of an object, of its status, or of the finalizers of a namespace."""
         options = write_options(self.http.query, "UpdateOptions")
         body = read_object(self.http.headers.get("content-type"), self.http.body)
         warnings = duplicates(body, options)
-        if self._part == "finalize":
-            return _shown(await self._finalize(body.value, options), warnings)
         return _shown(await self.send("update", self._part, body.value, options), warnings)
 
     async def patch(self) -> Changed:
@@ -110,22 +108,6 @@ class Change(NamedTuple):
         key = Key(*self.route.kind.gk, self.route.namespace, self.route.name)
         now = self.backend.now()
         return await self.backend.write(effect.Request(verb, key, body, part, self.actor, manager, now, options))
-
-    async def _finalize(self, body: Any, options: dict[str, Any]) -> Reply:
-        """PUT to namespaces/NAME/finalize: only `spec.finalizers` counts, everything else stays as it is."""
-        old = self.backend.store.get(Key("", "Namespace", "", self.route.name))
-        if old is None:
-            raise errors.not_found("namespaces", self.route.name)
-        spec = (body.get("spec") or {}) if isinstance(body, dict) else None
-        meta = (body.get("metadata") or {}) if isinstance(body, dict) else None
-        if not isinstance(spec, dict) or not isinstance(meta, dict):
-            raise errors.bad_request("the body must be a Namespace object with the finalizers that are left")
-        named = {"name": meta.get("name", self.route.name), "uid": meta.get("uid") or old.uid}
-        value = old.value
-        kept = {name: item for name, item in value["metadata"].items() if name not in ("uid", "resourceVersion")}
-        wanted = {**value, "metadata": {**kept, **named}, "spec": {"finalizers": list(spec.get("finalizers") or ())}}
-        options["rv"] = meta.get("resourceVersion") or ""
-        return await self.send("update", "", wanted, options)
 
     # -- delete ------------------------------------------------------------------------------------------------
 

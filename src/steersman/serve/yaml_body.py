@@ -27,7 +27,9 @@ _FALSE: Final = frozenset({"false", "False", "FALSE", "no", "No", "NO", "off", "
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z")
 _BASED: Final = re.compile(r"([-+]?)0(b[01_]+|x[0-9a-fA-F_]+|o?[0-7_]+)\Z")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_STR_TAG: Final = "tag:yaml.org,2002:str"
+_YAML: Final = "tag:yaml.org,2002:"
+_PLAIN_TAGS: Final = frozenset({f"{_YAML}{name}" for name in ("bool", "float", "int", "null")})
+_TAGS: Final = _PLAIN_TAGS | {None, "!", *(f"{_YAML}{name}" for name in ("map", "seq", "str", "timestamp"))}
 _MERGE: Final = object()
 _MISSING: Final = object()
 
@@ -88,9 +90,8 @@ class _Reader:
 
     def _scalar(self, event: Any) -> tuple[Any, int]:
         value = event.value
-        if event.tag not in (None, "!", _STR_TAG) and not event.tag.startswith("tag:yaml.org,2002:"):
-            raise _refuse(event, f"the tag {event.tag[:60]} is not known here")
-        plain = event.tag is None and event.implicit[0]
+        _check_tag(event)
+        plain = (event.tag is None and event.implicit[0]) or event.tag in _PLAIN_TAGS
         made = _resolve(value) if plain else value
         if plain and value == "<<":
             made = _MERGE
@@ -99,6 +100,7 @@ class _Reader:
         return made, 1
 
     def _open(self, value: Any, event: Any) -> None:
+        _check_tag(event)
         if len(self.stack) >= MAX_DEPTH:
             raise _refuse(event, f"it is nested deeper than {MAX_DEPTH} levels")
         self.stack.append(_Open(value, event.anchor))
@@ -191,6 +193,11 @@ def _key(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)
+
+
+def _check_tag(event: Any) -> None:
+    if event.tag not in _TAGS:
+        raise _refuse(event, f"the tag {event.tag[:60]} is not known here")
 
 
 def _refuse(event: Any, problem: str) -> ApiError:

@@ -1,0 +1,275 @@
+"""The app: who may ask, which paths there are, and that every failure is a Status."""
+
+import asyncio
+
+import pytest
+
+from steersman.api.begin import Api
+from steersman.api.kinds import Kinds
+from steersman.serve.message import Headers, Request
+from steersman.serve.tls import Authority
+from tests.serve.harness import in_loop
+from tests.serve.plane import DEPLOYMENTS, PODS, Plane, pod
+
+
+def is_status(answer, code, reason):
+    status = answer.json
+    assert (answer.code, status["kind"], status["code"], status["reason"]) == (code, "Status", code, reason), answer
+    return status
+
+
+# -- who
+
+
+@pytest.mark.parametrize("path", ["/version", "/api", "/apis", "/openapi/v3", PODS, "/nothing", "/readyz?verbose", "/"])
+@pytest.mark.parametrize("header", ["", "Bearer wrong", "Basic YTpi", "Bearer"])
+@in_loop
+async def test_nobody_is_anonymous(path, header):
+    answer = await Plane().ask("GET", path, authorization=header)
+    is_status(answer, 401, "Unauthorized")
+    assert answer.header("www-authenticate") == "Bearer"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/"])
+@in_loop
+async def test_health_is_told_to_all(path):
+    assert (await Plane().get(path, authorization="")).body == b"ok"
+
+
+@in_loop
+async def test_health_in_detail():
+    answer = await Plane().get("/readyz?verbose")
+    assert answer.body == b"[+]ping ok\nreadyz check passed\n"
+    assert (await Plane().get("/livez/ping")).body == b"ok"
+    await Plane().get("/livez/etcd", code=404)
+
+
+@in_loop
+async def test_others_than_masters_are_forbidden():
+    plane = Plane()
+    bearer = "Bearer " + plane.tokens.issue("bob", ["developers"])
+    status = is_status(await plane.get(PODS, code=403, authorization=bearer), 403, "Forbidden")
+    assert status["message"] == (
+        'pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"'
+    )
+    answer = await plane.ask("DELETE", DEPLOYMENTS + "/web", authorization=bearer)
+    assert (
+        'deployments.apps "web" is forbidden: User "bob" cannot delete'
+        in is_status(answer, 403, "Forbidden")["message"]
+    )
+    is_status(await plane.get("/api", code=403, authorization=bearer), 403, "Forbidden")
+
+
+@in_loop
+async def test_a_client_certificate_names_its_user(tmp_path):
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    plane = Plane()
+    authority = Authority.open(tmp_path / "pki")
+
+    async def ask(user, groups, **headers):
+        pem = authority.client(user, groups).certificate
+        der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+        request = Request("GET", PODS, PODS, "", Headers(list(headers.items())), peer_certificate=der)
+        return (await plane.app(request)).status
+
+    assert await ask("ann", ["system:masters"]) == 200
+    assert await ask("ann", ["others"]) == 403
+    assert await ask("ann", ["system:masters"], authorization="Bearer wrong") == 401
+
+
+@in_loop
+async def test_impersonation_is_refused_rather_than_overlooked():
+    is_status(await Plane().get(PODS, code=403, impersonate_user="bob"), 403, "Forbidden")
+
+
+@in_loop
+async def test_the_actor_and_the_manager_of_a_write():
+    plane = Plane()
+    await plane.post(PODS, pod("a"))
+    await plane.post(PODS + "?fieldManager=me", pod("b"))
+    managers = [(await plane.get(f"{PODS}/{name}")).json["metadata"]["managedFields"][0]["manager"] for name in "ab"]
+    assert managers == ["pytest", "me"], "the User-Agent's beginning, unless the client names itself"
+
+
+# -- what
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/api/v2",
+        "/api/v1/nothings",
+        "/apis/nothing",
+        "/apis/apps/v2",
+        "/apis/apps/v1/namespaces/default/pods",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/pods/a",
+        "/api/v1/namespaces/default/pods/a/nothing",
+        "/api/v1/namespaces/default/pods/a/status/x",
+        "/openapi/v2",
+        "/openapi/v3/apis/nothing/v1",
+        "/a/b/c/d/e/f/g/h/i/j/k/l",
+        "/apis//v1/pods",
+    ],
+)
+@in_loop
+async def test_unknown_paths(path):
+    is_status(await Plane().get(path, code=404), 404, "NotFound")
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "registered in process"),
+        ("/apis/autoscaling/v1/horizontalpodautoscalers", "use autoscaling/v2"),
+        ("/api/v1/namespaces/default/pods/a/exec", "pods/exec is not served"),
+        ("/api/v1/pods/a", "in namespaces"),
+    ],
+)
+@in_loop
+async def test_what_is_not_served_says_why(path, why):
+    assert why in (await Plane().get(path, code=404)).json["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", PODS),
+        ("PATCH", PODS),
+        ("POST", PODS + "/a"),
+        ("POST", "/api/v1/pods"),
+        ("GET", PODS + "/a/binding"),
+        ("DELETE", PODS + "/a/status"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("OPTIONS", PODS),
+        ("HEAD", PODS),
+        ("POST", "/version"),
+    ],
+)
+@in_loop
+async def test_methods_that_there_are_not(method, path):
+    is_status(await Plane().ask(method, path, pod()), 405, "MethodNotAllowed")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces", "/api/v1/namespaces/", "/api/v1//namespaces"])
+@in_loop
+async def test_trailing_slashes(path):
+    names = [item["metadata"]["name"] for item in (await Plane().get(path)).json["items"]]
+    assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
+
+
+@in_loop
+async def test_namespaces_are_objects_and_places():
+    plane = Plane()
+    assert (await plane.get("/api/v1/namespaces/default")).json["kind"] == "Namespace"
+    assert (await plane.get("/api/v1/namespaces/default/status")).json["kind"] == "Namespace"
+    assert (await plane.get("/api/v1/namespaces/default/configmaps")).json["kind"] == "ConfigMapList"
+
+
+@in_loop
+async def test_an_encoded_slash_is_part_of_a_name():
+    answer = await Plane().get(PODS + "/a%2Fstatus", code=404)
+    assert answer.json["details"]["name"] == "a/status"
+
+
+@in_loop
+async def test_a_custom_kind_is_served_as_soon_as_it_is_registered():
+    plane = Plane()
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    await plane.get(path, code=404)
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+                        }
+                    },
+                }
+            ],
+        },
+    }
+    kind = Kinds.custom_from_yaml_dict(crd, "test")
+    plane.backend.api = Api(plane.backend.api.kinds.with_custom(kind))
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 3}}
+    await plane.post(path, widget)
+    assert (await plane.get(path)).json["items"][0]["spec"] == {"size": 3}
+    rows = (await plane.get("/apis/example.com/v1")).json["resources"]
+    assert rows[0]["name"] == "widgets" and rows[0]["shortNames"] == ["wd"]
+    schemas = (await plane.get("/openapi/v3/apis/example.com/v1")).json["components"]["schemas"]
+    assert schemas["com.example.v1.Widget"]["properties"]["spec"]["properties"]["size"] == {"type": "integer"}
+
+
+# -- failures
+
+
+@in_loop
+async def test_a_fault_of_ours_is_a_status_without_a_traceback(caplog):
+    plane = Plane()
+
+    async def broken(request):
+        raise ZeroDivisionError("secret")
+
+    plane.backend.write = broken
+    answer = await plane.post(PODS, pod(), code=500)
+    is_status(answer, 500, "InternalError")
+    assert b"secret" not in answer.body and "ZeroDivisionError" in caplog.text
+
+
+@in_loop
+async def test_cancellation_passes_through():
+    plane = Plane()
+
+    async def slow(request):
+        await asyncio.sleep(60)
+
+    plane.backend.write = slow
+    task = asyncio.create_task(plane.post(PODS, pod()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@in_loop
+async def test_a_query_of_a_thousand_parameters_is_refused():
+    is_status(await Plane().get(PODS + "?" + "a=1&" * 1001, code=400), 400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("accept", "code"),
+    [
+        ("application/vnd.kubernetes.protobuf", 406),
+        ("application/yaml", 406),
+        ("application/json;as=Table;v=v2;g=meta.k8s.io", 406),
+        ("application/vnd.kubernetes.protobuf,application/json", 200),
+        ("application/vnd.kubernetes.protobuf, */*", 200),
+        ("*/*", 200),
+        ("", 200),
+        ("application/json;q=0, application/*;q=0.1", 200),
+    ],
+)
+@in_loop
+async def test_what_is_accepted(accept, code):
+    await Plane().get(PODS, code=code, accept=accept)
+
+
+@in_loop
+async def test_nothing_is_written_when_the_answer_could_not_be_read():
+    plane = Plane()
+    is_status(await plane.post(PODS, pod(), code=406, accept="application/yaml"), 406, "NotAcceptable")
+    await plane.get(PODS + "/a", code=404)
