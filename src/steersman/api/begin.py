@@ -312,7 +312,8 @@ def patched(old: Object, request: Request) -> dict[str, Any]:
                 raise errors.bad_request(f"the patch changes {field}; create another object instead")
         if meta.get("name") != old.key.name:
             raise errors.bad_request(
-                f"the name of the object ({meta.get('name')}) does not match the name on the URL ({old.key.name})"
+                f"the name of the object ({errors.show(meta.get('name'))}) does not match the name on the URL "
+                f"({old.key.name})"
             )
     return body
 

@@ -28,6 +28,8 @@ INT32: Final = (-(1 << 31), (1 << 31) - 1)
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
 MAX_CAUSES: Final = 32
 """Causes listed in one error: enough to mend a manifest in one go, bounded for hostile input."""
+MAX_NAME: Final = 256
+"""Characters of a field name that an error repeats."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)\Z")
 
 
@@ -355,13 +357,18 @@ def _wanted(schema: Schema) -> str:
     )
 
 
+def _named(name: Any) -> str:
+    """A field name as it can stand in an error, whatever it is."""
+    return str(name)[:MAX_NAME].encode("utf-8", "backslashreplace").decode()
+
+
 def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
     if not isinstance(value, dict):
         found.wrong_type(path, value, "an object")
         return None
     out: dict[str, Any] = {}
     for name, item in value.items():
-        where = f"{path}.{name}" if path else str(name)
+        where = f"{path}.{_named(name)}" if path else _named(name)
         child = schema.fields.get(name) if isinstance(name, str) else None
         if child is not None:
             out[name] = _explain(child, item, where, found, mode, depth + 1)
@@ -384,7 +391,7 @@ def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tu
     out = {}
     for name, item in value.items():
         if isinstance(name, str):
-            out[name] = _explain(schema.values, item, f"{path}[{name}]", found, mode, depth + 1)
+            out[name] = _explain(schema.values, item, f"{path}[{_named(name)}]", found, mode, depth + 1)
         else:
             found.add(Cause.invalid(path, name, "keys must be strings"))
     return out

@@ -48,7 +48,7 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
     for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = body.get(field)
         if given is not None and given != wanted:
-            raise errors.bad_request(f"{field} in the body is {given!r}, but the request is for {wanted}")
+            raise errors.bad_request(f"{field} in the body is {errors.show(given)}, but the request is for {wanted}")
     meta = body.get("metadata")
     if meta is not None and not isinstance(meta, dict):
         raise errors.bad_request("metadata must be an object")
@@ -60,7 +60,7 @@ def check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
     name = meta.get("name")
     if name and name != request.key.name:
         raise errors.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({request.key.name})"
+            f"the name of the object ({errors.show(name)}) does not match the name on the URL ({request.key.name})"
         )
     namespace = meta.get("namespace")
     if namespace and namespace != request.key.namespace and kind.namespaced:
@@ -97,8 +97,13 @@ def check_rv(old: Object, kind: Kind, wanted: Any) -> None:
 def check_uid(old: Object, kind: Kind, wanted: Any) -> None:
     """Raises 409 when an incarnation was asked for and it is another one."""
     if wanted and wanted != old.uid:
-        detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {old.uid}"
+        detail = f"Precondition failed: UID in precondition: {_text(wanted)}, UID in object meta: {old.uid}"
         raise errors.conflict(kind.plural, old.key.name, detail, kind.group)
+
+
+def _text(given: Any) -> str:
+    """A value as a message can repeat it: plain when it is a word, else quoted."""
+    return given if isinstance(given, str) and given.isascii() and given.isprintable() else errors.show(given)
 
 
 def whole(options: Mapping[str, Any], name: str) -> int:
