@@ -179,9 +179,16 @@ def present(schema: Schema | None, value: Any) -> FieldSet:
 def added(schema: Schema | None, value: Any) -> FieldSet:
     """The set of fields that appear together with `value`; the value itself is a member."""
     if isinstance(value, dict):
-        if value and not (schema is not None and schema.atomic):
-            return node({_FIELD[name]: added(child_schema(schema, name), item) for name, item in value.items()}, True)
-        return LEAF
+        if not value or (schema is not None and schema.atomic):
+            return LEAF
+        deep = {
+            name: added(child_schema(schema, name), item)
+            for name, item in value.items()
+            if isinstance(item, (dict, list))
+        }
+        if not deep:
+            return _leaf_fields(tuple(value), True)
+        return node({_FIELD[name]: deep.get(name, LEAF) for name in value}, True)
     if isinstance(value, list) and schema is not None and schema.list_type in ("map", "set"):
         items = items_by_element(schema, value)
         if items:
@@ -249,6 +256,7 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
     others = None if schema is None else schema.values
     changed: dict[str, FieldSet] = {}
     removed: dict[str, FieldSet] = {}
+    leaves: list[str] = []
     met = 0
     for name, item in new.items():
         before = old.get(name)
@@ -274,12 +282,22 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
             if gone is not NOTHING:
                 removed[_FIELD[name]] = gone
         elif before != item or type(before) is not kind:
-            changed[_FIELD[name]] = LEAF
+            leaves.append(name)
     if met < len(old):
         for name, item in old.items():
             if name not in new:
                 removed[_FIELD[name]] = added(fields.get(name, others), item)
-    return node(changed), node(removed)
+    if not changed:
+        return _leaf_fields(tuple(leaves), False), node(removed) if removed else NOTHING
+    for name in leaves:
+        changed[_FIELD[name]] = LEAF
+    return node(changed), node(removed) if removed else NOTHING
+
+
+@lru_cache(maxsize=1 << 12)
+def _leaf_fields(names: tuple[str, ...], member: bool) -> FieldSet:
+    """The set of some fields that are all leaves: most structs are scalars only, and change in the same ways."""
+    return node({_FIELD[name]: LEAF for name in names}, member)
 
 
 def _compare_items(schema: Schema, old: dict[str, Any], new: dict[str, Any]) -> Change:
