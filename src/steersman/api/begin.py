@@ -290,11 +290,11 @@ class Writer:
             return apply.apply(kind, key, old, request.body, uid, by, bool(request.options.get("force")))
         if old is None:
             return write.create(kind, key, request.body, uid, by)
-        body = request.body if request.verb == "update" else patched(old, request)
+        body = request.body if request.verb == "update" else patched(kind, old, request)
         return write.update(kind, old, body, by)
 
 
-def patched(old: Object, request: Request) -> dict[str, Any]:
+def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
     """The body a merge or JSON patch makes of the old version."""
     if request.options.get("patch", "merge") == "json":
         body = patch.json_patch(old.value, request.body)
@@ -310,11 +310,10 @@ def patched(old: Object, request: Request) -> dict[str, Any]:
         for field in ("apiVersion", "kind"):
             if body.get(field) != before[field]:
                 raise errors.bad_request(f"the patch changes {field}; create another object instead")
-        if meta.get("name") != old.key.name:
-            raise errors.bad_request(
-                f"the name of the object ({errors.show(meta.get('name'))}) does not match the name on the URL "
-                f"({old.key.name})"
-            )
+        if not meta.get("name"):
+            raise errors.bad_request("the patch takes the object's name away; patch other fields")
+        preconditions.check_name(request, kind, meta)
+        preconditions.check_rv(old, kind, meta.get("resourceVersion"))
     return body
 
 
