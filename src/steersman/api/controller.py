@@ -63,6 +63,21 @@ class SealedError(AttributeError):
     """A controller tried to keep something on itself."""
 
 
+class ControllerError(ValueError):
+    """A controller's own declaration or watch function is at fault; the text names both."""
+
+
+def place_of(error: BaseException, own: str = "") -> str:
+    """`file, line n` where an exception was raised: in the innermost frame of file `own`, else in the innermost."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file == own or not place.startswith(f"{own}, ") or not own:
+            place = f"{file}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
 def _refuse(self: object, name: str, *_value: object) -> None:
     raise SealedError(
         f"{type(self).__name__}.{name} cannot be set in reconcile: each call gets a fresh instance, and a crash would "
@@ -118,6 +133,8 @@ class Loop:
         self.code = code_digest(cls)
         self._factory = factory
         self._sealed = _sealed(cls)
+        code = getattr(cls.reconcile, "__code__", None)
+        self._file: str = "" if code is None else code.co_filename
         self._everything = cls.kind == EVERY_KIND
         if not cls.kind:
             raise TypeError(f"{cls.__name__} does not say which kind it reconciles; set kind = 'group/version/Kind'")
@@ -136,6 +153,15 @@ class Loop:
 
     def triggers(self, event: Event, store: Store) -> list[Key]:
         """The keys an event puts on its queue."""
+        try:
+            return self._triggers(event, store)
+        except Exception as error:
+            name = f"{event.key}: {type(error).__name__}: {error} ({place_of(error, self._file)})"
+            raise ControllerError(
+                f"controller {self.name}: what maps events to keys (watches, map_event) failed on {name}"
+            ) from error
+
+    def _triggers(self, event: Event, store: Store) -> list[Key]:
         if self._maps_itself:
             mapped = self._make().map_event(event, store.find)
             if mapped is not None:
@@ -190,6 +216,7 @@ class Loop:
         client = Client(exchange, self.api, self.name, remembered)
         error: str | None = None
         api_error = False
+        where = ""
         again: Any = None
         try:
             again = self._make().reconcile(client, key)
@@ -197,12 +224,13 @@ class Loop:
             raise
         except ApiError as failure:
             error, api_error = f"{failure.reason}: {failure.message}", True
-        except Exception as failure:
+        except (Exception, SystemExit) as failure:
             error = f"{type(failure).__name__}: {failure}"
+            where = place_of(failure, self._file)
         if isinstance(again, (int, float)) and not isinstance(again, bool):
             client.requeue(again)
         kept = remembered.frozen() if remembered.changed else memory
-        return Result(kept, client.wake_after, client.wake, False, error, api_error)
+        return Result(kept, client.wake_after, client.wake, False, error, api_error, where)
 
 
-__all__ = ["MICRO", "Controller", "Loop", "SealedError", "code_digest", "controller_name"]
+__all__ = ["MICRO", "Controller", "ControllerError", "Loop", "SealedError", "code_digest", "controller_name"]

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steersman.api.controller import place_of
 from steersman.check.graph import NONE, Graph, Recurrence
-from steersman.check.scenario import Property, Scenario, State
+from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.fingerprint import fingerprint
@@ -105,15 +106,29 @@ class Explorer:
                 self.graph = Graph()
                 self._judged.clear()
                 self._stores.clear()
+                self._seen_findings.clear()
+                self.system.reexec.findings.clear()
                 verdict.violations.clear()
+                verdict.incomplete = ""
             except KeyboardInterrupt:
                 verdict.incomplete = "interrupted"
                 break
-        self._judge()
+        try:
+            self._judge()
+        except KeyboardInterrupt:
+            verdict.incomplete = "interrupted"
         self._count(start)
-        if self.system.raw_time and not verdict.incomplete:
-            verdict.incomplete = f"{', '.join(sorted(self.system.raw_time))} reads the raw time; use c.after"
+        verdict.incomplete = verdict.incomplete or self.unproved()
         return verdict
+
+    def unproved(self) -> str:
+        """Why a finished search is none: what depends on the raw time or on chance was seen once, not in every way."""
+        system = self.system
+        if system.raw_time:
+            return f"{', '.join(sorted(system.raw_time))} reads the raw time; use c.after"
+        if system.raw_random:
+            return f"{', '.join(sorted(system.raw_random))} draws random numbers: one outcome was explored"
+        return ""
 
     def _count(self, start: float) -> None:
         verdict, reexec = self.verdict, self.system.reexec
@@ -132,6 +147,7 @@ class Explorer:
 
     def _search(self, start: float) -> None:
         graph, verdict, bounds = self.graph, self.verdict, self.bounds
+        findings = self.system.reexec.findings
         first = self.scenario.world(self.system)
         number, _ = self._add(first, NONE, graph.action(START_ACTION))
         queue: deque[tuple[int, int, World]] = deque([(number, 0, first)])
@@ -152,6 +168,8 @@ class Explorer:
             for action in enabled(world):
                 after = apply(world, action)
                 taken = graph.action(action)
+                if len(findings) != len(self._seen_findings):
+                    self._report(number, action)
                 target, new = self._add(after, number, taken)
                 graph.edge(number, taken, target)
                 if new:
@@ -182,7 +200,7 @@ class Explorer:
         return ""
 
     def _watch(self, world: World, number: int) -> None:
-        """Judges `always` in a new state, and notes what went wrong in the controllers on the way to it."""
+        """Judges `always` in a new state."""
         place = world.store.sum_canonical
         if self._always and place not in self._judged:
             self._judged[place] = True
@@ -195,14 +213,14 @@ class Explorer:
                     self.verdict.violations.append(
                         Violation("always", prop.name, wrong, tuple(self.graph.path(number)))
                     )
-        for place_found, finding in self.system.reexec.findings.items():
-            if place_found not in self._seen_findings:
-                self._seen_findings.add(place_found)
-                self._report(finding, number)
 
-    def _report(self, finding: Finding, number: int) -> None:
-        message = f"{finding.who} on {finding.key}: {finding.text}"
-        self.verdict.violations.append(Violation("finding", finding.kind, message, tuple(self.graph.path(number))))
+    def _report(self, number: int, action: Action) -> None:
+        """Notes what went wrong in the controllers on the last step."""
+        for place, finding in self.system.reexec.findings.items():
+            if place not in self._seen_findings:
+                self._seen_findings.add(place)
+                path = (*self.graph.path(number), action)
+                self.verdict.violations.append(Violation("finding", finding.kind, said(finding), path))
 
     # -- the judgement -------------------------------------------------------------------------------------------
 
@@ -221,7 +239,8 @@ class Explorer:
         ends = [r for r in at_rest.values() if r.terminal]
         self.verdict.converged = len(ends)
         converges = [p for p in self.scenario.properties if p.kind == "converges"]
-        if converges and livelocks:
+        confluent = any(p.kind == "confluence" for p in self.scenario.properties)
+        if (converges or confluent) and livelocks:
             self._livelock(min(livelocks, key=lambda r: r.states[0]))
         for prop in converges:
             for recurrence in at_rest.values():
@@ -232,7 +251,7 @@ class Explorer:
                     path = tuple(self.graph.path(number))
                     self.verdict.violations.append(Violation("converges", prop.name, message, path))
                     break
-        if any(p.kind == "confluence" for p in self.scenario.properties) and len(ends) > 1:
+        if confluent and len(ends) > 1:
             first, second = ends[0], ends[1]
             message = f"fair runs end in {len(ends)} different states"
             self.verdict.violations.append(
@@ -312,10 +331,18 @@ class Explorer:
 
 
 def judge(prop: Property, state: State) -> str | None:
-    """Why a property does not hold in a state; None when it does. A property that raises does not hold."""
+    """Why a property does not hold in a state; None when it does. Raises `ScenarioError` when it cannot be told."""
     if prop.holds is None:
         return None
     try:
         return None if prop.holds(state) else f"{prop.name!r} is false"
     except Exception as error:
-        return f"{prop.name!r} raised {type(error).__name__}: {error}"
+        raise ScenarioError(
+            f"property {prop.name!r} failed: {type(error).__name__}: {error} ({place_of(error)}); a field that may be "
+            "missing reads as ABSENT when it is read as an attribute"
+        ) from error
+
+
+def said(finding: Finding) -> str:
+    """A finding in a line."""
+    return f"{finding.who} on {finding.key}: {finding.text}"

@@ -14,7 +14,7 @@ import yaml
 from steersman.api import errors
 from steersman.api.begin import Api
 from steersman.api.client import Client, key_of
-from steersman.api.controller import Controller, Loop, controller_name
+from steersman.api.controller import Controller, Loop, controller_name, place_of
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
@@ -106,7 +106,12 @@ class Scenario:
         return self
 
     def _add_loop(self, name: str, factory: Any) -> None:
-        made = factory() if callable(factory) else None
+        try:
+            made = factory() if callable(factory) else None
+        except Exception as error:
+            raise ScenarioError(
+                f"{factory!r} cannot be made: {_what(error)}; w.run calls it without arguments"
+            ) from None
         if not isinstance(made, Controller):
             raise ScenarioError(f"w.run takes Controller classes (or functions that make one), not {factory!r}")
         name = name or controller_name(type(made))
@@ -183,8 +188,10 @@ class Scenario:
 
     def system(self, *, canonical: bool = True, write_memo: bool = True, **options: Any) -> System:
         """The System of this scenario; `options` are those of `kernel.system.System`."""
+        if not self._loops:
+            raise ScenarioError(f"{self.name or 'the scenario'} has no controllers; add them with w.run(MyController)")
         api = Api(self.kinds, MemoWriter() if write_memo else None)
-        loops = [Loop(factory, api, name) for name, factory in self._loops]
+        loops = [_loop(factory, api, name) for name, factory in self._loops]
         users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
 
         def refuse(request: Request) -> ApiError:
@@ -205,7 +212,12 @@ class Scenario:
         model = self._models.get(system)
         if model is None:
             raise ScenarioError(f"a controller asks the external system {system!r}; model it with w.external")
-        return freeze(model(request))
+        try:
+            return freeze(model(request))
+        except ApiError:
+            raise
+        except Exception as error:
+            raise ScenarioError(f"the model of {system!r} failed: {_what(error)}") from error
 
     def world(self, system: System) -> World:
         """The first world: the objects are there, and every controller has just started."""
@@ -244,9 +256,26 @@ def _commit(world: World, request: Request) -> None:
 
 def _user(do: Callable[[Client], Any], api: Api, name: str) -> Callable[[Callable[[Effect], Any]], None]:
     def act(exchange: Callable[[Effect], Any]) -> None:
-        do(Client(exchange, api, f"user:{name}"))
+        try:
+            do(Client(exchange, api, f"user:{name}"))
+        except (ApiError, ScenarioError):
+            raise
+        except Exception as error:
+            raise ScenarioError(f"user {name!r} failed: {_what(error)}") from error
 
     return act
+
+
+def _loop(factory: Any, api: Api, name: str) -> Loop:
+    try:
+        return Loop(factory, api, name)
+    except (LookupError, TypeError) as error:
+        raise ScenarioError(f"controller {name!r}: {error.args[0] if error.args else error}") from None
+
+
+def _what(error: Exception) -> str:
+    """An exception of the person's own code, and where it was raised."""
+    return f"{type(error).__name__}: {error} ({place_of(error)})"
 
 
 def _where(source: Any) -> str:

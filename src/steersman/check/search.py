@@ -10,7 +10,7 @@ import random
 import time
 from typing import Final
 
-from steersman.check.explore import ENOUGH_VIOLATIONS, Explorer, judge
+from steersman.check.explore import ENOUGH_VIOLATIONS, Explorer, judge, said
 from steersman.check.graph import FAULTS
 from steersman.check.scenario import State
 from steersman.check.shrink import minimise, replay
@@ -51,15 +51,28 @@ class Walker:
                 try:
                     self._walk(random.Random(self.seed + number))
                 except Learned as learned:
-                    self.explorer.system.learn(learned)
+                    self._learn(learned)
+                    number = 0
                     continue
                 number += 1
         except KeyboardInterrupt:
             verdict.incomplete = "interrupted"
+        if verdict.incomplete == "random walks":
+            verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.converged = len(self.ends)
         verdict.executions = self.explorer.system.reexec.executions
         verdict.seconds = time.perf_counter() - start
         return verdict
+
+    def _learn(self, learned: Learned) -> None:
+        """Starts again: states are told apart in another way from here on."""
+        verdict = self.explorer.verdict
+        self.explorer.system.learn(learned)
+        self.explorer.system.reexec.findings.clear()
+        self.ends.clear()
+        self._reported.clear()
+        verdict.violations.clear()
+        verdict.states = verdict.transitions = 0
 
     def _walk(self, chance: random.Random) -> None:
         explorer, verdict = self.explorer, self.explorer.verdict
@@ -134,7 +147,7 @@ class Walker:
         for (kind, who), finding in self.explorer.system.reexec.findings.items():
             if f"{kind}/{who}" not in self._reported:
                 self._reported.add(f"{kind}/{who}")
-                self._add(Violation("finding", kind, f"{who} on {finding.key}: {finding.text}", tuple(taken)))
+                self._add(Violation("finding", kind, said(finding), tuple(taken)))
 
     def _add(self, violation: Violation) -> None:
         self.explorer.verdict.violations.append(violation)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .identity import SUFFIX_ALPHABET, SUFFIX_LENGTH, digest, suffix_text, uid_text
 from .object import Object
+
+NAME_MAX: Final = 63
+"""Longest generated name: a longer base is cut (as `api.names.generate_name` does)."""
 
 if TYPE_CHECKING:
     from .world import World
@@ -25,7 +28,7 @@ def draw_smallest(world: World, question: Any) -> str:
             answer = wanted = uid_text(str(key), number)
         else:
             answer = suffix_text(number)
-            wanted = f"{question[2]}{answer}"
+            wanted = f"{question[2][: NAME_MAX - SUFFIX_LENGTH]}{answer}"
         if wanted not in world.drawn:
             world.drawn = {**world.drawn, wanted: None}
             return answer
@@ -42,18 +45,18 @@ def _mentioned(world: World, text: str) -> bool:
             if _mentions(obj, text, raw):
                 return True
     for item, flight in world.flights.items():
-        if item[1].name == text:
+        if text in item[1].name:
             return True
         for key, seen in flight.versions.items():
-            if key.name == text or any(_mentions(obj, text, raw) for obj in seen):
+            if text in key.name or any(_mentions(obj, text, raw) for obj in seen):
                 return True
-    if any(key.name == text for _, key in (*world.pending, *world.wakes)):
+    if any(text in key.name for _, key in (*world.pending, *world.wakes)):
         return True
     return any(text in str(memory) for memory in world.memory.values())
 
 
 def _mentions(obj: Object, text: str, raw: bytes) -> bool:
-    if obj.key.name == text:
+    if text in obj.key.name:
         return True
     sections = (obj.meta, obj.spec, obj.rest, obj.status)
     return any(section is not None and raw in section.raw for section in sections)

@@ -5,53 +5,180 @@ A sum of terms: the store's canonical sum and the work queues' are kept running;
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import orjson
 
+from .disturb import RFC3339, Stamp
+from .effect import MICRO
 from .identity import digest, term
-from .object import MASK, SORTED
-from .world import Flight, World
+from .object import MASK, SORTED, Key, Object
+from .world import World
+
+TIMES_LIMIT: Final = 1 << 18
+"""Sections whose times are remembered; emptied when full."""
 
 
 def fingerprint(world: World) -> int:
     """128 bits of everything that any future can depend on, in canonical form."""
+    system = world.system
     total = world.store.sum_canonical + world.sum_pending
+    apart: dict[Key, list[Any]] = {}
     for (loop, key), flight in world.flights.items():
-        total += term("flight", loop, key, flight.node.canonical, flight.wrote, _relations(world, flight))
+        where = _places(world, loop, flight.versions, apart)
+        total += term("flight", loop, key, flight.node.canonical, flight.wrote, where)
     for (loop, gk), view in world.views.items():
-        canon = world.system.canon.of
+        canon = system.canon.of
         parts: list[Any] = ["view", loop, gk]
-        for event, _ in view.waiting:
+        for number, (event, before) in enumerate(view.waiting):
             parts.append(event.key)
             parts.append(0 if event.old is None else canon(event.old))
             parts.append(0 if event.new is None else canon(event.new))
+            seen = before.get(event.key)
+            if seen is not None:
+                _apart(world, event.key, seen, ("view", loop, gk, number), apart)
         total += term(*parts)
-    if world.wakes:
-        order = sorted(set(world.wakes.values()))
-        for item, at in world.wakes.items():
-            total += term("wake", item, order.index(at), at <= world.now)
-    for loop, memory in world.memory.items():
-        total += digest("memory", loop, orjson.dumps(memory, option=SORTED))
+    if apart:
+        total += _ranks(world, apart)
+    if world.memory:
+        for loop, memory in world.memory.items():
+            total += digest("memory", loop, orjson.dumps(memory, option=SORTED))
+    total += _times(world) if world.wakes or system.horizon is not None or not system.canon.table else 0
     for index, state in enumerate(world.components):
-        total += digest("component", index, world.system.components[index].next_deadline(state) is None)
+        total += digest("component", index, _identity(system.components[index], state, world.now))
     return (total + term("rest", world.budgets, world.users)) & MASK
 
 
-def _relations(world: World, flight: Flight) -> tuple[Any, ...]:
-    """How the versions a reconcile has seen relate to the ones it may still meet: the head's and its views'."""
-    out: list[Any] = []
-    for key, seen in flight.versions.items():
-        head = world.store.get(key)
+def _identity(component: Any, state: Any, now: int) -> Any:
+    """What a component's future depends on beside the store: its own word for it."""
+    identity = getattr(component, "identity", None)
+    if identity is None:
+        raise TypeError(f"{component.name} has no identity(state, now) and cannot be searched; use its plain twin")
+    return identity(state, now)
+
+
+# -- versions of one slot ------------------------------------------------------------------------------------------
+
+
+def _places(world: World, loop: int, versions: Any, apart: dict[Key, list[Any]]) -> tuple[int, ...]:
+    """Where the versions a reconcile has seen are now: 0 at the head, n at the n-th stop of its view, -1 nowhere any
+    more. What it holds may still be the newest, or come to be read again; beyond that revisions mean nothing."""
+    out: list[int] = []
+    get = world.store.get
+    for key, seen in versions.items():
+        head = get(key)
         revs = [0 if head is None else head.rv]
-        view = world.views.get((flight.node.loop, (key.group, key.kind)))
+        view = world.views.get((loop, (key.group, key.kind))) if world.views else None
         if view is not None:
             for event, before in view.waiting:
                 if event.key == key:
                     behind = before.get(key)
                     revs.append(0 if behind is None else behind.rv)
-        generation = None if head is None else head.meta.value.get("generation")
-        for obj in seen:
+        for number, obj in enumerate(seen):
             where = revs.index(obj.rv) if obj.rv in revs else -1
-            out.append((where, where < 0 and obj.meta.value.get("generation") == generation))
+            out.append(where)
+            if where < 0:
+                _apart(world, key, obj, ("flight", loop, key, number), apart)
     return tuple(out)
+
+
+def _apart(world: World, key: Key, obj: Object, place: Any, apart: dict[Key, list[Any]]) -> None:
+    counters = world.system.canon.counters(obj)
+    if counters:
+        apart.setdefault(key, []).append((place, counters))
+
+
+def _ranks(world: World, apart: dict[Key, list[Any]]) -> int:
+    """How the generations of old versions that somebody still holds relate to each other's and to the newest's: a
+    status written from an old version is told from the next one by nothing else."""
+    total = 0
+    for key, held in apart.items():
+        head = world.store.get(key)
+        newest = () if head is None else world.system.canon.counters(head)
+        order = sorted({counter for _, counters in held for counter in counters} | set(newest))
+        ranks = tuple([order.index(counter) for counter in newest])
+        for place, counters in held:
+            total += term("ranks", key, place, tuple([order.index(counter) for counter in counters]), ranks)
+    return total
+
+
+# -- time ------------------------------------------------------------------------------------------------------------
+
+
+def _times(world: World) -> int:
+    """Timers and, where times are compared, how long ago each of them was.
+
+    Nobody compares times: when a timer rings makes no difference, only that it may. Else every time counts by its
+    distance from now, up to the longest delay that anybody compares with (what is older is just old), and by its place
+    in the order of times. With the table switched off everything counts as it is.
+    """
+    system, now = world.system, world.now
+    if not system.canon.table:
+        return digest("now", now) + sum(term("wake", item, at) for item, at in world.wakes.items())
+    if system.horizon is None:
+        return sum(term("wake", item) for item in world.wakes)
+    total = sum(term("wake", item, max(0, at - now)) for item, at in world.wakes.items())
+    held = list(_held(world))
+    order = sorted({time for _, times in held for time in times})
+    rank = {time: number for number, time in enumerate(order)}
+    for place, times in held:
+        total += term("times", place, tuple([(min(now - time, system.horizon), rank[time]) for time in times]))
+    return total
+
+
+def _held(world: World) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """Every place that holds times, and its times in the order in which they stand there."""
+    for obj in world.store.objects():
+        yield from _of("head", obj)
+    for (loop, gk), view in world.views.items():
+        for number, (event, before) in enumerate(view.waiting):
+            seen = before.get(event.key)
+            if seen is not None:
+                yield from _of(("view", loop, gk, number), seen)
+    for item, flight in world.flights.items():
+        for seen_ones in flight.versions.values():
+            for number, obj in enumerate(seen_ones):
+                yield from _of(("flight", item, number), obj)
+        stamps = tuple([outcome.value for outcome in flight.node.journal() if isinstance(outcome.value, Stamp)])
+        if stamps:
+            yield ("stamps", item), stamps
+    for loop, memory in world.memory.items():
+        times = _parsed(orjson.dumps(memory, option=SORTED))
+        if times:
+            yield ("memory", loop), times
+
+
+def _of(place: Any, obj: Object) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    times: tuple[int, ...] = ()
+    for section in (obj.meta, obj.spec, obj.rest, obj.status):
+        if section is not None:
+            found = _known.get(section.digest)
+            if found is None:
+                if len(_known) >= TIMES_LIMIT:
+                    _known.clear()
+                found = _known[section.digest] = _parsed(section.raw)
+            times += found
+    if times:
+        yield (place, obj.key), times
+
+
+_known: dict[int, tuple[int, ...]] = {}
+
+
+def _parsed(raw: bytes) -> tuple[int, ...]:
+    """The times in a JSON text, in its order, in microseconds since the epoch (as `api.times` counts them)."""
+    return tuple([_micro(match) for match in RFC3339.finditer(raw.decode())])
+
+
+def _micro(match: Any) -> int:
+    year, month, day, hour, minute, second = [int(match.group(n)) for n in range(1, 7)]
+    y = year - (month <= 2)
+    era, year_of_era = divmod(y, 400)
+    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    days = era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+    offset = 0
+    if match.group(8):
+        offset = (1 if match.group(8) == "+" else -1) * (int(match.group(9)) * 3600 + int(match.group(10)) * 60)
+    fraction = int((match.group(7) or "0").ljust(6, "0")[:6])
+    return (days * 86_400 + hour * 3600 + minute * 60 + second - offset) * MICRO + fraction

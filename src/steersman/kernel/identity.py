@@ -75,10 +75,12 @@ class Canon:
     """The canonical digests under one table. Caches what it computes on sections and objects: use one per process
     of search."""
 
-    __slots__ = ("_trees", "managers", "table")
+    __slots__ = ("_trees", "managers", "ranks", "table")
 
-    def __init__(self, table: tuple[Rule, ...] = TABLE, managers: bool = True) -> None:
-        self.table = table
+    def __init__(self, table: tuple[Rule, ...] = TABLE, managers: bool = True, ranks: bool = True) -> None:
+        self.table = table if ranks else tuple([rule for rule in table if rule.action != "rank"])
+        self.ranks = ranks
+        """Whether the table's rows for generations are in force."""
         self.managers = managers
         """Whether managedFields count. Controllers never see them, so they can only matter where somebody applies."""
         self._trees: dict[GK, Tree] = {}
@@ -88,7 +90,16 @@ class Canon:
         found = obj._canon
         if found is not None and found[0] is self:
             return found[1]  # type: ignore[no-any-return]
-        tree = self._tree(obj.key.gk)
+        return self._both(obj)[1]
+
+    def counters(self, obj: Object) -> tuple[int, ...]:
+        """The ranked values of an object, as they are: versions of one slot are compared by them."""
+        found = obj._canon
+        counters: tuple[int, ...] = (found if found is not None and found[0] is self else self._both(obj))[2]
+        return counters
+
+    def _both(self, obj: Object) -> tuple[Canon, int, tuple[int, ...]]:
+        tree = self.tree(obj.key.gk)
         counters: list[Any] = []
         parts: list[Any] = [*obj.key, obj.node or ""]
         for name, section in (("metadata", obj.meta), ("spec", obj.spec), ("", obj.rest), ("status", obj.status)):
@@ -102,9 +113,8 @@ class Canon:
         parts.extend([order.index(counter) for counter in counters])
         if self.managers:
             parts.extend([f"{m.name}\1{m.operation}\1{m.subresource}\1{m.fields.digest():x}" for m in obj.managers])
-        value = digest(*parts)
-        obj._canon = (self, value)
-        return value
+        found = obj._canon = (self, digest(*parts), tuple(counters))
+        return found
 
     def _section(self, section: Section, tree: Tree | None) -> tuple[str, tuple[Any, ...]]:
         if not tree:
@@ -118,7 +128,8 @@ class Canon:
         section._canon = (tree, (text, tuple(counters)))
         return text, tuple(counters)
 
-    def _tree(self, gk: GK) -> Tree:
+    def tree(self, gk: GK) -> Tree:
+        """The table's rows for a kind, by path; `[]` stands for the items of a list."""
         tree = self._trees.get(gk)
         if tree is None:
             tree = self._trees[gk] = {}

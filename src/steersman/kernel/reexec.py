@@ -6,27 +6,32 @@ crash just forgets it; two futures share its past.
 
 Equal pasts lead to equal futures, so the reconciles of one search form a trie: its nodes are (start, outcomes so far),
 each with the next call or the result. Walking an edge that exists costs a dict lookup: this is the read-set memo. A
-reconcile must therefore be a function of what it reads. Every new edge is executed twice, the second time with all
-resourceVersions shifted, and whatever differs is reported as a `Finding`.
+reconcile must therefore be a function of what it reads. Every new edge is executed twice, the second time disturbed:
+what the table of `identity` says does not count is shown changed (`Disturbed`), and the order of sets too where the
+face can do that. What comes of it must be the same; whatever differs is reported as a `Finding`, or `Learned`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
+from .disturb import NOTHING, Disturbed, Stamp, same_json
 from .effect import GK, Effect, Event, Refused, Request
 from .identity import Canon, digest
 from .object import SORTED, Key, Object
 from .store import Store
-from .value import Frozen
+from .value import Frozen, ValueRefused, freeze
 
 MAX_CALLS: Final = 10_000
 """Calls of one reconcile: more is a loop that never ends (Kubernetes' own busiest make some hundreds)."""
-RV_SHIFT: Final = 1_000_003
-"""What the second execution adds to every resourceVersion it shows."""
+
+
+class Hung(BaseException):
+    """Raised in a controller from outside, by a face that watches how long it runs without a call."""
 
 
 class Suspend(BaseException):
@@ -46,6 +51,8 @@ class Result(NamedTuple):
     """The text of the exception it ended with; it is then run again, with back-off."""
     api_error: bool = False
     """The exception was a refused request: part of life. Anything else is a bug of the controller."""
+    where: str = ""
+    """`file, line n` of that bug."""
 
 
 class Outcome(NamedTuple):
@@ -89,7 +96,7 @@ class Finding(NamedTuple):
     """A fault of a controller that is seen while it runs, whatever the properties say."""
 
     kind: str
-    """non-determinism | resource-version | swallowed-suspend | endless"""
+    """non-determinism | set-order | resource-version | swallowed-suspend | endless | raised | hangs"""
     who: str
     key: Key
     text: str
@@ -152,18 +159,53 @@ class _Replay:
         return outcome.value
 
 
+class Learned(BaseException):
+    """A search found out something that must hold from its start; `System.learn` takes it in and the search starts
+    again. Not an Exception: a person's step that catches those must not swallow it."""
+
+    def __init__(
+        self, loop: int = -1, gk: GK | None = None, *, applies: bool = False, ranks: bool = False, delay: int = -1
+    ) -> None:
+        super().__init__()
+        self.loop = loop
+        self.gk = gk
+        """A kind that this controller reads through its cache: views of it must lag."""
+        self.applies = applies
+        """Somebody applies: managedFields count."""
+        self.ranks = ranks
+        """A controller does more with generations than compare them with observed ones: they count as they are."""
+        self.delay = delay
+        """A controller compares a time with this one (microseconds) before now, or with another: times count."""
+
+
+Vary = Callable[[], AbstractContextManager[Any]]
+"""What a face can do to disturb an execution from outside, such as reversing the order of sets."""
+
+
 class Reexec:
     """The trie of all reconciles of one search, and what was found while growing it."""
 
-    def __init__(self, loops: Sequence[Reconciler], canon: Canon, twice: bool = True, memo: bool = True) -> None:
+    def __init__(
+        self,
+        loops: Sequence[Reconciler],
+        canon: Canon,
+        twice: bool = True,
+        memo: bool = True,
+        vary: Vary = nullcontext,
+    ) -> None:
         self.loops = loops
         self.canon = canon
         self.twice = twice
         self.memo = memo
+        self.vary = vary
+        self.times = False
+        """Times count: the second execution shows them as they are."""
         self.executions = 0
         """Real executions of controllers."""
         self.hits = 0
         """Edges that were there already."""
+        self.running: Node | None = None
+        """What is being executed, for whoever watches how long it takes."""
         self.findings: dict[tuple[str, str], Finding] = {}
         self._roots: dict[tuple[int, Key, bytes], Node] = {}
 
@@ -198,7 +240,9 @@ class Reexec:
         journal = node.journal()
         node.effect, node.result = self._execute(node, journal)
         if node.effect is not None and node.effect.op == "write":
-            node.effect, node.version = _tokenise(node.effect, journal)
+            node.effect, node.version = _tokenise(_private(node.effect), journal)
+        if node.result is not None and node.result.where:
+            self._find("raised", node, f"raised {node.result.error} ({node.result.where})")
         if self.twice:
             self._compare(node, journal)
 
@@ -210,10 +254,16 @@ class Reexec:
             text = f"made {MAX_CALLS:,} calls in one reconcile; it was ended there"
             self._find("endless", node, text)
             return None, Result(node.memory, error=text)
+        self.running = node
         try:
             result = loop.execute(node.key, node.memory, replay)
         except Suspend:
             result = None
+        except Hung as hung:
+            self._find("hangs", node, str(hung))
+            return None, Result(node.memory, error=str(hung))
+        finally:
+            self.running = None
         if replay.effect is not None:
             if result is not None:
                 self._find("swallowed-suspend", node, "caught BaseException around a call; catch Exception instead")
@@ -223,27 +273,74 @@ class Reexec:
         return None, result
 
     def _compare(self, node: Node, journal: Sequence[Outcome]) -> None:
-        shifted = [_shift(outcome) for outcome in journal]
-        effect, result = self._execute(node, shifted)
+        """The second execution, disturbed in every way at once; if that changed anything, in each way alone."""
+        ended = node.result
+        if ended is not None and ended.error is not None and not (ended.api_error or ended.where):
+            return  # from outside: it hangs, or never ends
+        table = bool(self.canon.table)
+        ranks, times = table and self.canon.ranks, table and not self.times
+        if self._agrees(node, journal, Disturbed(True, ranks, times), self.vary):
+            return
+        if not self._agrees(node, journal, NOTHING, nullcontext):
+            self._differs("non-determinism", "the same reads", node, journal, nullcontext)
+        elif not self._agrees(node, journal, NOTHING, self.vary):
+            self._differs("set-order", "another order of a set", node, journal, self.vary)
+        elif not self._agrees(node, journal, Disturbed(True, False, False), nullcontext):
+            text = "computes with resourceVersion, which is only ever to be compared"
+            self._find("resource-version", node, text)
+        elif ranks or times:
+            by_rank = ranks and not self._agrees(node, journal, Disturbed(False, True, False), nullcontext)
+            by_time = times and not self._agrees(node, journal, Disturbed(False, False, True), nullcontext)
+            if not (by_rank or by_time):  # only both together
+                by_rank, by_time = ranks, times
+            raise Learned(ranks=by_rank, delay=0 if by_time else -1)
+
+    def _agrees(self, node: Node, journal: Sequence[Outcome], how: Disturbed, vary: Vary) -> bool:
+        """Whether another execution, disturbed, makes the same call or ends in the same way."""
+        changed = journal if how == NOTHING else [o._replace(value=how.value(o.value, self.canon)) for o in journal]
+        with vary():
+            effect, result = self._execute(node, changed)
         version = -1
         if effect is not None and effect.op == "write":
-            effect, version = _tokenise(effect, shifted)
-        if version == node.version and _same(effect, node.effect) and _same_result(result, node.result):
-            return
-        again, result_again = self._execute(node, journal)
-        if again is not None and again.op == "write":
-            again, _ = _tokenise(again, journal)
-        if _same(again, node.effect) and _same_result(result_again, node.result):
-            self._find("resource-version", node, "computes with resourceVersion, which is only ever to be compared")
-        else:
-            first = node.effect or node.result
-            second = again or result_again
-            text = f"the same reads led first to {_brief(first)}, then to {_brief(second)}"
-            self._find("non-determinism", node, text)
+            effect, version = _tokenise(effect, changed)
+        return version == node.version and self._same(effect, node.effect, how) and _same_result(result, node.result)
+
+    def _same(self, a: Effect | None, b: Effect | None, how: Disturbed) -> bool:
+        if a is None or b is None:
+            return a is b
+        if a.op != b.op or a.fresh != b.fresh:
+            return False
+        if a.op == "list":
+            return bool(a.what[:5] == b.what[:5])
+        if a.op == "after":
+            return how.times or bool(a.what == b.what)
+        if a.op == "write":
+            x, y = a.what, b.what
+            tree = None if isinstance(x.body, list) else self.canon.tree(x.key.gk)
+            return bool(x[:2] == y[:2] and x[3:] == y[3:] and same_json(x.body, y.body, how, tree))
+        return bool(a.what == b.what)
+
+    def _differs(self, kind: str, why: str, node: Node, journal: Sequence[Outcome], vary: Vary) -> None:
+        with vary():
+            effect, result = self._execute(node, journal)
+        first, second = node.effect or node.result, effect or result
+        text = f"{why} led first to {_brief(first)}, then to {_brief(second)}"
+        if _brief(first) == _brief(second):
+            text = f"{why} do not always lead to {_brief(first)}"
+        self._find(kind, node, text)
 
     def _find(self, kind: str, node: Node, text: str) -> None:
         name = self.loops[node.loop].name
         self.findings.setdefault((kind, name), Finding(kind, name, node.key, text))
+
+
+def _private(effect: Effect) -> Effect:
+    """A write whose body the controller cannot change any more: it may be a template that it fills again and again."""
+    request: Request = effect.what
+    try:
+        return effect._replace(what=request._replace(body=freeze(request.body)))
+    except ValueRefused:
+        return effect  # no JSON: the request machine refuses it
 
 
 def _brief(what: Any) -> str:
@@ -272,33 +369,10 @@ def _tokenise(effect: Effect, journal: Sequence[Outcome]) -> tuple[Effect, int]:
     return effect, -1
 
 
-def _shift(outcome: Outcome) -> Outcome:
-    value = outcome.value
-    if isinstance(value, Object):
-        return outcome._replace(value=value.at(value.rv + RV_SHIFT))
-    if isinstance(value, tuple):
-        shifted = tuple([v.at(v.rv + RV_SHIFT) if isinstance(v, Object) else v for v in value])
-        return outcome._replace(value=shifted)
-    return outcome
-
-
-def _same(a: Effect | None, b: Effect | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    if a.op != b.op or a.fresh != b.fresh:
-        return False
-    if a.op == "list":
-        return bool(a.what[:5] == b.what[:5])
-    if a.op == "write":
-        x, y = a.what, b.what
-        return bool(x[:2] == y[:2] and x[3:] == y[3:] and _json(x.body) == _json(y.body))
-    return bool(a.what == b.what)
-
-
 def _same_result(a: Result | None, b: Result | None) -> bool:
     if a is None or b is None:
         return a is b
-    return a[1:] == b[1:] and _json(a.memory) == _json(b.memory)
+    return a[1:] == b[1:] and same_json(a.memory, b.memory, NOTHING)
 
 
 def _json(value: Any) -> bytes:
@@ -318,6 +392,8 @@ def outcome_of(value: Any, canon: Canon, versions: Mapping[Key, tuple[Object, ..
     if isinstance(value, Refused):
         both = digest("refused", value.code, value.reason, value)
         return Outcome(value, both, both)
+    if isinstance(value, Stamp):
+        return Outcome(value, digest("stamp", int(value)), digest("stamp", int(value) if not canon.table else ""))
     both = digest("value", _json(value))
     return Outcome(value, both, both)
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .component import Component
 from .draw import draw_smallest
 from .effect import GK, Effect, Outcome, Refused, Request
 from .identity import Canon
-from .reexec import Reconciler, Reexec
+from .reexec import Learned, Reconciler, Reexec, Vary
 from .store import Store
 
 if TYPE_CHECKING:
     from .world import World
+
+__all__ = ["Exchange", "Learned", "System", "UserStep"]
 
 Exchange = Callable[[Effect], Any]
 
@@ -47,6 +50,7 @@ class System:
         twice: bool = True,
         memo: bool = True,
         refuse_conflict: Callable[[Request], Refused] | None = None,
+        vary: Vary = nullcontext,
     ) -> None:
         self.begin = begin
         self.loops = tuple(loops)
@@ -67,11 +71,15 @@ class System:
         self.external = external
         self.call = call
         self.refuse_conflict = refuse_conflict
-        self.reexec = Reexec(self.loops, self.canon, twice, memo)
+        self.reexec = Reexec(self.loops, self.canon, twice, memo, vary)
         self.informers: list[set[GK]] = [set(loop.informers) for loop in self.loops]
         """Kinds each controller reads through a cache. Learned while it runs: see `Learned`."""
+        self.horizon: int | None = None
+        """The longest delay (microseconds) that a controller compares a time with; None: nobody compares times."""
         self.raw_time: set[str] = set()
         """Controllers that read the raw time: what depends on it is BOUNDED."""
+        self.raw_random: set[str] = set()
+        """Controllers that draw random numbers: one outcome of many is seen."""
         self._listeners: dict[GK, tuple[int, ...]] = {}
         self._by_name = {loop.name: index for index, loop in enumerate(self.loops)}
 
@@ -79,9 +87,16 @@ class System:
         """Takes in what a search found out; worlds made before do not count any more."""
         if learned.gk is not None:
             self.informers[learned.loop].add(learned.gk)
-        else:
-            self.canon = Canon(self.canon.table, managers=True)
-            self.reexec = Reexec(self.loops, self.canon, self.reexec.twice, self.reexec.memo)
+        if learned.applies or learned.ranks:
+            managers = learned.applies or self.canon.managers
+            self.canon = Canon(self.canon.table, managers, self.canon.ranks and not learned.ranks)
+        if learned.delay >= 0:
+            self.horizon = max(learned.delay, self.horizon or 0)
+        old = self.reexec
+        if old.canon is not self.canon or old.times != (self.horizon is not None):
+            self.reexec = Reexec(self.loops, self.canon, old.twice, old.memo, old.vary)
+            self.reexec.times = self.horizon is not None
+            self.reexec.executions, self.reexec.hits = old.executions, old.hits
 
     def loop_index(self, name: str) -> int:
         """The controller of a name."""
@@ -93,14 +108,3 @@ class System:
         if found is None:
             found = self._listeners[gk] = tuple([i for i, loop in enumerate(self.loops) if loop.listens(gk)])
         return found
-
-
-class Learned(Exception):
-    """A search found out something that must hold from its start: a kind that a controller reads through its cache
-    (views of it must lag), or that somebody applies (then managedFields count). `System.learn` takes it in; the search
-    starts again."""
-
-    def __init__(self, loop: int = -1, gk: GK | None = None) -> None:
-        super().__init__(f"controller {loop} reads {gk}" if gk else "somebody applies")
-        self.loop = loop
-        self.gk = gk

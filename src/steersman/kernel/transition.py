@@ -25,10 +25,6 @@ def enabled(world: World) -> list[Action]:
         out.append(Action("cont", name, key, number))
         if conflicts and _can_conflict(flight.node.effect):
             out.append(Action("conflict", name, key, number))
-        if crashes and flight.wrote:
-            crash = Action("crash", name)
-            if crash not in out:
-                out.append(crash)
     for item in world.pending:
         if item not in world.flights and busy.get(item[0], 0) < loops[item[0]].workers:
             out.append(Action("run", loops[item[0]].name, item[1]))
@@ -36,6 +32,8 @@ def enabled(world: World) -> list[Action]:
         out.append(Action("deliver", loops[loop].name, Key(*gk, "", "")))
     for loop, key in world.wakes:
         out.append(Action("fire", loops[loop].name, key))
+    if crashes:
+        out.extend([Action("crash", loops[loop].name) for loop in sorted(world.losers())])
     for user in world.users:
         out.append(Action("user", system.users[user].name))
     for index, component in enumerate(system.components):

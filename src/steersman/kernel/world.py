@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from .action import Action
+from .disturb import Stamp
 from .effect import GK, Call, Commit, Effect, Event, ListQuery, Refused, Reply, Request
 from .effect import Outcome as Answer
 from .identity import digest, term
@@ -20,7 +21,7 @@ from .reexec import Node, Result, outcome_of
 from .sortedmap import SortedMap
 from .store import Store, StoreConfig
 from .system import Learned, System
-from .value import Frozen
+from .value import EMPTY, Frozen
 from .view import View
 
 START: Final = 1_767_225_600 * 1_000_000
@@ -139,7 +140,7 @@ class World:
         self._forget_wake(item)
         self.wakes = self._own(self.wakes)
         self.wakes[item] = at
-        self.timers = self.timers.writable(self)
+        self.timers = self.timers.writable(self._token)
         self.timers.put((at, *item), None)
 
     def _forget_wake(self, item: Item) -> None:
@@ -147,8 +148,13 @@ class World:
         if old is not None:
             self.wakes = self._own(self.wakes)
             del self.wakes[item]
-            self.timers = self.timers.writable(self)
+            self.timers = self.timers.writable(self._token)
             self.timers.pop((old, *item))
+
+    @property
+    def _token(self) -> object:
+        """Whose timers may be changed in place: nobody's, where old worlds are kept."""
+        return object() if self.system.persistent else self
 
     def _own(self, container: Any) -> Any:
         """A container that may be changed: a copy where old worlds are kept."""
@@ -182,8 +188,9 @@ class World:
                 labels.append(Action("cont", reconciler.name, key, calls).label)
             return self._exchange(loop, reconciler.name, effect)
 
-        result = reconciler.execute(key, self.memory.get(loop), exchange)
-        self.finish(item, result)
+        memory = self.memory.get(loop)
+        result = reconciler.execute(key, memory, exchange)
+        self.finish(item, result, memory)
         return result
 
     def _exchange(self, loop: int | None, actor: str, effect: Effect) -> Any:
@@ -210,15 +217,18 @@ class World:
             return
         self.flights.pop(item, None)
         assert flight.node.result is not None
-        self.finish(item, flight.node.result)
+        self.finish(item, flight.node.result, flight.node.memory)
 
-    def finish(self, item: Item, result: Result) -> None:
-        """Records how a reconcile ended, and puts its item back where that asks for it."""
+    def finish(self, item: Item, result: Result, started: Frozen | None = None) -> None:
+        """Records how a reconcile ended, and puts its item back where that asks for it. `started`: the memory it
+        started with; what others of its controller's workers have remembered meanwhile stays."""
         loop, key = item
-        if result.memory is not self.memory.get(loop):
+        current = self.memory.get(loop)
+        if result.memory is not current and result.memory is not started:
+            kept = result.memory if current == started else _merged(current, started, result.memory)
             self.memory = self._own(self.memory)
-            if result.memory:
-                self.memory[loop] = result.memory
+            if kept:
+                self.memory[loop] = kept
             else:
                 self.memory.pop(loop, None)
         if result.error is None and not result.requeue:
@@ -296,6 +306,19 @@ class World:
             value = self.system.refuse_conflict(Request("update", waiting.key))
         self._advance(item, flight._replace(waiting=None), value, True)
 
+    def losers(self) -> set[int]:
+        """Controllers whose crash can be noticed: half done work, memory, or the news that something is gone would be
+        lost. Everything else a restart brings back: its first list puts every key there is on the queue."""
+        out = {loop for (loop, _), flight in self.flights.items() if flight.wrote}
+        out.update(self.memory)
+        for loop, key in (*self.pending, *self.flights):
+            if loop not in out and self.store.get(key) is None:
+                out.add(loop)
+        for (loop, _), view in self.views.items():
+            if loop not in out and any(event.new is None for event, _ in view.waiting):
+                out.add(loop)
+        return out
+
     def crash(self, loop: int) -> None:
         """A controller dies and starts again: what was in flight, queued or remembered is lost, its views relist."""
         for item in [item for item in self.flights if item[0] == loop]:
@@ -371,14 +394,16 @@ class World:
             query: ListQuery = what
             return tuple(self._reader(loop, query.gk, effect.fresh).query(query))
         if effect.op == "after":
+            if self.system.persistent and (self.system.horizon is None or what[1] > self.system.horizon):
+                raise Learned(delay=max(what[1], 0))
             return self.now >= what[0] + what[1]
         if effect.op == "now":
-            if loop is not None:
-                self.system.raw_time.add(self.system.loops[loop].name)
+            self.system.raw_time.add("a user" if loop is None else self.system.loops[loop].name)
             return self.now
         if effect.op == "stamp":
-            return self.now
+            return Stamp(self.now)
         if effect.op == "random":
+            self.system.raw_random.add("a user" if loop is None else self.system.loops[loop].name)
             return f"{digest('random', loop, what):032x}"[: 2 * what[1]]
         if effect.op == "external" and self.system.external is not None:
             try:
@@ -398,7 +423,7 @@ class World:
     def write(self, request: Request) -> Any:
         """Begins and, where nothing stands between, commits a write. An Object, a Refused, or a Call to be asked."""
         if request.verb == "apply" and not self.system.canon.managers:
-            raise Learned
+            raise Learned(applies=True)
         try:
             return self._finish_write(self.system.begin(self.store, request))
         except Refused as error:
@@ -447,9 +472,9 @@ class World:
         return event
 
     def _lag_behind(self, event: Event, gk: GK, before: Store) -> None:
-        """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest. Who listens
-        to a kind without reading it through a cache (the garbage collector) hears of it at once: that its work may
-        wait on the queue is delay enough."""
+        """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest. Who
+        listens to a kind without reading it through a cache (the garbage collector) hears of it at once: that its
+        work may wait on the queue is delay enough."""
         for loop, kinds in enumerate(self.system.informers):
             if gk not in kinds:
                 if self.system.loops[loop].listens(gk):
@@ -466,6 +491,14 @@ class World:
 
 def _value(reply: Reply) -> Any:
     return reply.obj if reply.items is None else reply.items
+
+
+def _merged(current: Frozen | None, started: Frozen | None, ended: Frozen | None) -> Frozen:
+    """`current` with what changed between `started` and `ended`."""
+    before, after = started or EMPTY, ended or EMPTY
+    out = {name: value for name, value in (current or EMPTY).items() if name in after or name not in before}
+    out.update({name: value for name, value in after.items() if before.get(name) != value})
+    return Frozen(out)
 
 
 def _with_versions(versions: Mapping[Key, tuple[Object, ...]], value: Any) -> Mapping[Key, tuple[Object, ...]]:
