@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 
 import pytest
 
@@ -275,3 +276,33 @@ def test_a_store_that_is_not_the_one_written_is_refused():
         assert "memory:" in str(caught.value) and "revision 1" in str(caught.value)
 
     run(scene())
+
+
+def test_a_file_that_cannot_grow_is_a_full_disk(tmp_path):
+    """The real thing: the operating system refuses to let the file grow, and later no longer does."""
+    path = tmp_path / "store.db"
+    journal = sj.open(f"sqlite:{path}")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    async def scene():
+        async with heads_over(journal) as heads:
+            await namespace(heads)
+            size = path.with_name("store.db-wal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 500_000, before[1]))
+            written = 0
+            try:
+                while written < 1000:
+                    await heads.write(create("v1/ConfigMap", f"c-{written}", data={"pad": "x" * 3000}))
+                    written += 1
+            except ApiError as error:
+                assert error.code == 507 and "free space" in error.message
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            assert 3 < written < 1000
+            assert len(list(heads.store.list(CM))) == written
+            await heads.write(create("v1/ConfigMap", "after"))
+            heads.check()
+        assert check_history(journal) == [] and journal.verify().ok
+
+    run(scene())
+    journal.close()

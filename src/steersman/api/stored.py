@@ -20,6 +20,12 @@ SHARED_LIMIT: Final = 1 << 16
 """Specs and statuses a loader remembers in order to share them; emptied when full, which costs memory only."""
 
 
+RENDERED_LIMIT: Final = 1 << 12
+"""Field sets whose JSON is remembered, by digest: objects of one template have few, and rendering one anew costs more
+than all the rest of a dump. A few megabytes; emptied when full."""
+_rendered: dict[int, bytes] = {}
+
+
 class StoredError(ValueError):
     """Bytes that are no stored object. The text says which field is wrong."""
 
@@ -28,7 +34,7 @@ def dump(obj: Object) -> bytes:
     """The whole object, resourceVersion and managedFields included: keys sorted, no spaces."""
     meta: dict[str, Any] = {**obj.meta.value, "resourceVersion": str(obj.rv)}
     if obj.managers:
-        meta["managedFields"] = [manager.to_json() for manager in obj.managers]
+        meta["managedFields"] = [_manager_json(manager) for manager in obj.managers]
     out: dict[str, Any] = {"apiVersion": obj.api_version, "kind": obj.key.kind, "metadata": meta}
     if obj.spec is not None:
         out["spec"] = orjson.Fragment(obj.spec.raw) if obj.node is None else obj.spec_value
@@ -37,6 +43,26 @@ def dump(obj: Object) -> bytes:
     if obj.status is not None:
         out["status"] = orjson.Fragment(obj.status.raw)
     return orjson.dumps(out, option=SORTED)
+
+
+def _manager_json(manager: Manager) -> dict[str, Any]:
+    digest = manager.fields.digest()
+    fields = _rendered.get(digest)
+    if fields is None:
+        if len(_rendered) >= RENDERED_LIMIT:
+            _rendered.clear()
+        fields = _rendered[digest] = orjson.dumps(manager.fields.to_json(), option=SORTED)
+    out: dict[str, Any] = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": manager.api_version,
+        "time": manager.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": orjson.Fragment(fields),
+    }
+    if manager.subresource:
+        out["subresource"] = manager.subresource
+    return out
 
 
 def load(data: bytes) -> Object:
