@@ -76,7 +76,12 @@ def _summary(trace: Trace) -> str:
     objects = sum(len(names) for names in trace.index.values())
     lives = sum(len(lives) for by_hash in trace.lifecycles.values() for lives in by_hash.values())
     span = duration(((trace.end or 0) - (trace.start or 0)) * MICRO)
-    return f"{_count(len(trace.events), 'event')} over {span}, {_count(objects, 'object')}, {_count(lives, 'life', 'lives')} of pods"
+    counts = (
+        f"{_count(len(trace.events), 'event')} over {span}",
+        _count(objects, "object"),
+        f"{_count(lives, 'life', 'lives')} of pods",
+    )
+    return ", ".join(counts)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from steersman.kernel.store import Store
+from steersman.nodes.component import NodesState
 from steersman.sched.component import SchedulerState
-from steersman.sim.drive import REPLAY, SCHEDULER, Simulation
+from steersman.sim.drive import NODES, REPLAY, SCHEDULER, Simulation
 from steersman.sim.metrics import ALWAYS_SHOWN
 from steersman.sim.replay import ReplayState
 from steersman.sim.report import Left, Report, Share
@@ -22,6 +23,7 @@ def report_of(simulation: Simulation, trace: Trace, name: str, seed: int, reconc
     world, metrics = simulation.world, simulation.metrics
     replay: ReplayState = world.components[REPLAY]
     scheduler: SchedulerState = world.components[SCHEDULER]
+    kubelets: NodesState = world.components[NODES]
     pending = metrics.pending(world.store)
     full, head_only = world.store.digest
     return Report(
@@ -48,7 +50,7 @@ def report_of(simulation: Simulation, trace: Trace, name: str, seed: int, reconc
         shares=tuple(_shares(simulation)),
         not_simulated=tuple(_not_simulated(simulation.script, trace, set(reconciled))),
         refused=tuple(_refused(replay.refused)),
-        notes=tuple(_notes(replay, scheduler)),
+        notes=tuple(_notes(replay, scheduler, kubelets)),
         faults=tuple(Left(who, count, first) for who, (count, first) in sorted(simulation.faults.items())),
         steps=simulation.steps,
         writes=simulation.writes,
@@ -93,7 +95,7 @@ def _refused(refused: Mapping[tuple[str, str], tuple[int, str]]) -> Iterable[Lef
         yield Left(what, count, f"{reason}, first {first}")
 
 
-def _notes(replay: ReplayState, scheduler: SchedulerState) -> Iterable[Left]:
+def _notes(replay: ReplayState, scheduler: SchedulerState, kubelets: NodesState) -> Iterable[Left]:
     if replay.endless:
         why = "they have restartPolicy Always and end only when somebody deletes them"
         yield Left("pods with a recorded end", replay.endless, why)
@@ -101,3 +103,5 @@ def _notes(replay: ReplayState, scheduler: SchedulerState) -> Iterable[Left]:
         yield Left("pods", count, note)
     for key, fault in sorted(scheduler.faults.items()):
         yield Left(str(key), 1, f"the scheduler cannot read it: {fault}")
+    for key, fault in sorted(kubelets.faults.items()):
+        yield Left(str(key), 1, f"its kubelet was refused: {fault}")
