@@ -6,12 +6,14 @@ of the facts: Kubernetes 1.36, pkg/controller/namespace/deletion (with OrderedNa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from steersman.api.client import Client, key_of
-from steersman.api.controller import Controller
+from steersman.api.controller import Controller, Find
 from steersman.api.errors import Conflict
 from steersman.controllers.conditions import condition, find, without
+from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
 
@@ -29,6 +31,10 @@ class NamespaceController(Controller):
 
     name = "namespace"
     kind = "v1/Namespace"
+
+    def map_event(self, event: Event, find: Find) -> Iterable[Key]:
+        """A namespace wakes itself from when its deletion begins."""
+        return () if event.new is None or "deletionTimestamp" not in event.new.meta.value else (event.key,)
 
     def reconcile(self, c: Client, key: Key) -> float | None:
         """Deletes what is left. Returns seconds until the next look, or None when there is nothing to wait for."""

@@ -70,8 +70,9 @@ def due_time(pod: Object, edge: str, stages: Stages, draw: Draw) -> int:
         return begun + stages.pull.micro(draw(uid, "pull")) + stages.startup.micro(draw(uid, "startup"))
     if edge == COMPLETE:
         begun, seconds = started_at(pod.value), lifetime(pod.value)
-        return begun + (stages.completion.micro(draw(uid, "completion")) if seconds is None else round(seconds * MICRO))
+        lasts = stages.completion.micro(draw(uid, "completion")) if seconds is None else round(seconds * MICRO)
+        return begun + lasts
     meta = pod.meta.value
     last: int = parse_time(meta["deletionTimestamp"])
-    asked = last - MICRO * meta.get("deletionGracePeriodSeconds", 0)
+    asked: int = last - MICRO * meta.get("deletionGracePeriodSeconds", 0)
     return min(last, asked + stages.removal.micro(draw(uid, "removal")))
