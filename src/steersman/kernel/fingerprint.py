@@ -23,28 +23,39 @@ TIMES_LIMIT: Final = 1 << 18
 def fingerprint(world: World) -> int:
     """128 bits of everything that any future can depend on, in canonical form."""
     system = world.system
+    canon = system.canon
     total = world.store.sum_canonical + world.sum_pending
     apart: dict[Key, list[Any]] = {}
     for (loop, key), flight in world.flights.items():
         where = _places(world, loop, flight.versions, apart)
         total += term("flight", loop, key, flight.node.canonical, flight.wrote, where)
     for (loop, gk), view in world.views.items():
-        canon = system.canon.of
         parts: list[Any] = ["view", loop, gk]
-        for number, (event, before) in enumerate(view.waiting):
-            parts.append(event.key)
-            parts.append(0 if event.old is None else canon(event.old))
-            parts.append(0 if event.new is None else canon(event.new))
-            seen = before.get(event.key)
-            if seen is not None:
-                _apart(world, event.key, seen, ("view", loop, gk, number), apart)
+        number = 0
+        for (_, key, old, new), _ in view.waiting:
+            number += 1
+            parts.append(key)
+            if new is None:
+                parts.append(0)
+            else:
+                found = new._canon
+                parts.append(found[1] if found is not None and found[0] is canon else canon.of(new))
+            if old is None:
+                parts.append(0)
+                continue
+            found = old._canon
+            if found is None or found[0] is not canon:
+                found = canon.both(old)
+            parts.append(found[1])
+            if found[2]:
+                _apart(world, key, found[2], ("view", loop, gk, number), apart)
         total += term(*parts)
     if apart:
         total += _ranks(world, apart)
-    if world.memory:
-        for loop, memory in world.memory.items():
-            total += digest("memory", loop, orjson.dumps(memory, option=SORTED))
-    total += _times(world) if world.wakes or system.horizon is not None or not system.canon.table else 0
+    for loop, memory in world.memory.items():
+        total += digest("memory", loop, orjson.dumps(memory, option=SORTED))
+    if world.wakes or system.horizon is not None or not system.canon.table:
+        total += _times(world)
     for index, state in enumerate(world.components):
         total += digest("component", index, _identity(system.components[index], state, world.now))
     return (total + term("rest", world.budgets, world.users)) & MASK
@@ -71,21 +82,23 @@ def _places(world: World, loop: int, versions: Any, apart: dict[Key, list[Any]])
         revs = [0 if head is None else head.rv]
         view = world.views.get((loop, (key.group, key.kind))) if world.views else None
         if view is not None:
-            for event, before in view.waiting:
+            for event, _ in view.waiting:
                 if event.key == key:
-                    behind = before.get(key)
-                    revs.append(0 if behind is None else behind.rv)
+                    revs.append(0 if event.old is None else event.old.rv)
         for number, obj in enumerate(seen):
             where = revs.index(obj.rv) if obj.rv in revs else -1
             out.append(where)
             if where < 0:
-                _apart(world, key, obj, ("flight", loop, key, number), apart)
+                counters = world.system.canon.counters(obj)
+                if counters:
+                    _apart(world, key, counters, ("flight", loop, key, number), apart)
     return tuple(out)
 
 
-def _apart(world: World, key: Key, obj: Object, place: Any, apart: dict[Key, list[Any]]) -> None:
-    counters = world.system.canon.counters(obj)
-    if counters:
+def _apart(world: World, key: Key, counters: tuple[int, ...], place: Any, apart: dict[Key, list[Any]]) -> None:
+    """Notes the generations of an old version, if they are not the newest's."""
+    head = world.store.get(key)
+    if head is None or world.system.canon.counters(head) != counters:
         apart.setdefault(key, []).append((place, counters))
 
 
@@ -132,10 +145,9 @@ def _held(world: World) -> Iterator[tuple[Any, tuple[int, ...]]]:
     for obj in world.store.objects():
         yield from _of("head", obj)
     for (loop, gk), view in world.views.items():
-        for number, (event, before) in enumerate(view.waiting):
-            seen = before.get(event.key)
-            if seen is not None:
-                yield from _of(("view", loop, gk, number), seen)
+        for number, (event, _) in enumerate(view.waiting):
+            if event.old is not None:
+                yield from _of(("view", loop, gk, number), event.old)
     for item, flight in world.flights.items():
         for seen_ones in flight.versions.values():
             for number, obj in enumerate(seen_ones):

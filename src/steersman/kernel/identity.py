@@ -90,15 +90,16 @@ class Canon:
         found = obj._canon
         if found is not None and found[0] is self:
             return found[1]  # type: ignore[no-any-return]
-        return self._both(obj)[1]
+        return self.both(obj)[1]
 
     def counters(self, obj: Object) -> tuple[int, ...]:
         """The ranked values of an object, as they are: versions of one slot are compared by them."""
         found = obj._canon
-        counters: tuple[int, ...] = (found if found is not None and found[0] is self else self._both(obj))[2]
+        counters: tuple[int, ...] = (found if found is not None and found[0] is self else self.both(obj))[2]
         return counters
 
-    def _both(self, obj: Object) -> tuple[Canon, int, tuple[int, ...]]:
+    def both(self, obj: Object) -> tuple[Canon, int, tuple[int, ...]]:
+        """(this, the digest, the counters), computed; `obj._canon` keeps it."""
         tree = self.tree(obj.key.gk)
         counters: list[Any] = []
         parts: list[Any] = [*obj.key, obj.node or ""]
