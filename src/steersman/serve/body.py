@@ -85,7 +85,7 @@ def read_json(data: bytes) -> Body:
 def _deeper_than(value: Any, limit: int) -> bool:
     """Whether a value has more than `limit` levels; level by level, for it may have a thousand."""
     level: list[Any] = [value]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         below: list[Any] = []
         for part in level:
             parts: Sequence[Any] = list(part.values()) if isinstance(part, dict) else part

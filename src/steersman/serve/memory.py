@@ -50,10 +50,10 @@ class MemoryBackend:
         log: ChangeLog | None = None,
     ) -> None:
         self.api = api or Api(Kinds.builtin())
-        self.store = store or Store()
+        self.store = Store() if store is None else store
         self.now = clock
         self._draw = draw
-        self._log = log or ChangeLog(self.store.rev)
+        self._log = ChangeLog(self.store.rev) if log is None else log  # an empty log is falsy
         self._wakeups = Wakeups()
 
     async def write(self, request: Request) -> Reply:

@@ -57,7 +57,7 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "it cannot be read"
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
         raise bad_request(f"error parsing YAML{where}: {problem}") from None
 
 

@@ -1,0 +1,113 @@
+"""Bodies: YAML read like PyYAML reads it where both are meant to agree, JSON with duplicates found."""
+
+import json
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.api.errors import ApiError
+from steersman.serve.body import MAX_DEPTH, read_json, read_patch
+from steersman.serve.yaml_body import MAX_VALUES, read_yaml
+
+# YAML reads U+0085 and its like as line ends, and neither escaped surrogate pairs nor DEL.
+TEXT = st.text(st.characters(codec="ascii", exclude_characters="\x7f") | st.sampled_from("äß€中😀"), max_size=12)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT
+SCALARS |= st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(JSON, st.booleans())
+def test_yaml_that_was_dumped_is_read_back(value, flow):
+    text = yaml.dump(value, Dumper=yaml.SafeDumper, default_flow_style=flow, allow_unicode=True)
+    assert read_yaml(text.encode()) == (value, [])
+
+
+@settings(max_examples=150, deadline=None)
+@given(JSON)
+def test_json_is_yaml(value):
+    assert read_yaml(json.dumps(value, ensure_ascii=False).encode())[0] == value
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab:-[]{}&*!|>#'\" \n\t<,.0x~?@%", max_size=40) | st.binary(max_size=30))
+def test_any_text_is_read_or_refused(text):
+    try:
+        read_yaml(text if isinstance(text, bytes) else text.encode())
+    except ApiError as error:
+        assert error.code == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", True),
+        ("Off", False),
+        ("y", "y"),
+        ("~", None),
+        ("2026-01-01", "2026-01-01"),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("1:30", "1:30"),
+        ("010", 8),
+        ("0x1F", 31),
+        ("0b11", 3),
+        ("0o17", 15),
+        ("1_000", 1000),
+        ("+1", 1),
+        ("-0", 0),
+        ("1.5e3", 1500.0),
+        (".5", 0.5),
+        (".", "."),
+        ("1.2.3", "1.2.3"),
+        ("08", 8.0),
+        ("'1'", "1"),
+        ("!!str 1", "1"),
+        ("!!int '1'", 1),
+        ("<<", "<<"),
+    ],
+)
+def test_scalars_are_kubernetes(text, value):
+    found, _ = read_yaml(text.encode())
+    assert found == value and type(found) is type(value)
+
+
+def test_keys_are_text():
+    assert read_yaml(b"{1: a, true: b, null: c, 1.5: d}")[0] == {"1": "a", "true": "b", "null": "c", "1.5": "d"}
+
+
+def test_anchors_and_merges():
+    text = b"base: &b {x: 1, y: 2}\nmore: &m {z: 3, x: 9}\none: {<<: *b, y: 5}\ntwo: {<<: [*b, *m]}\n"
+    value, _ = read_yaml(text)
+    assert value["one"] == {"x": 1, "y": 5} and value["two"] == {"x": 1, "y": 2, "z": 3}
+
+
+def test_duplicates_have_paths():
+    _, found = read_yaml(b"a: 1\nb:\n- {c: 1}\n- {c: 1, d: 2, c: 3}\na: 2\n")
+    assert found == ["b[1].c", "a"]
+
+
+def test_duplicates_in_json_are_found_however_it_is_written():
+    assert read_json(b'{"a":1,"b":{"c":1,"c":2}}').duplicates == ("c",)
+    assert read_json(b'{ "a" : 1, "a" : 1 }').duplicates == ("a",)
+    assert read_json(b'{ "a" : "\\u0041" }').duplicates == ()
+
+
+def test_bounds():
+    assert read_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH).value
+    for reader in (read_json, read_yaml):
+        with pytest.raises(ApiError, match="nested deeper than 128"):
+            reader(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
+    with pytest.raises(ApiError, match="expands to more"):
+        read_yaml(b"[" + b"1," * MAX_VALUES + b"1]")
+
+
+def test_an_apply_body_is_json_or_yaml():
+    media = "application/apply-patch+yaml; charset=utf-8"
+    for text in (b' {"a": 1}', b"a: 1", b"{a: 1}"):
+        assert read_patch(media, text)[1].value == {"a": 1}
