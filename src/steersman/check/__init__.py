@@ -9,11 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from steersman.check import watchdog
 from steersman.check.explain import explain
-from steersman.check.explore import Bounds, Explorer
+from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.scenario import Scenario, ScenarioError, State
 from steersman.check.search import Walker
 from steersman.check.verdict import Verdict, Violation
+from steersman.check.watchdog import Watchdog
 from steersman.kernel.schedule import Schedule, ScheduleError
 
 __all__ = ["Bounds", "Explorer", "Scenario", "ScenarioError", "State", "Verdict", "Violation", "check", "sessions"]
@@ -74,6 +76,8 @@ def check(
     session = sessions[-1] if sessions else None
     if session is not None:
         chosen |= session.overrides
+    if session is not None and session.replay is not None:
+        chosen |= recorded_bounds(session.replay)
     walking = (chosen.pop("walks"), chosen.pop("seed"))
     memos = {name: chosen.pop(name) for name in ("read_memo", "write_memo", "canonical")}
     progress = None if session is None else session.progress
@@ -81,27 +85,47 @@ def check(
     collecting = gc.isenabled()
     gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
     try:
-        if session is not None and session.replay is not None:
-            verdict = follow(explorer, session.replay)
-        else:
-            verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
-        for violation in verdict.violations:
-            violation.explanation = _explained(explorer, violation)
+        with Watchdog(explorer, watchdog.LIMIT):
+            if session is not None and session.replay is not None:
+                verdict = follow(explorer, session.replay)
+            else:
+                verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
+            for violation in verdict.violations:
+                violation.explanation = _explained(explorer, violation)
     finally:
         if collecting:
             gc.enable()
     for listener in sessions:
         listener.verdicts.append(verdict)
+    if sessions and verdict.incomplete == INTERRUPTED:
+        raise KeyboardInterrupt  # whoever listens has the partial verdict, and is to stop as well
     return verdict
 
 
 def follow(explorer: Explorer, path: Path) -> Verdict:
     """Replays a schedule strictly and judges every state on the way. Raises `ScheduleError` when it does not fit."""
+    return explorer.follow(Schedule.loads(_read(path), str(path)))
+
+
+def recorded_bounds(path: Path) -> dict[str, Any]:
+    """The bounds that a schedule file says it was found within: they are what makes its Actions possible."""
+    out: dict[str, Any] = {}
+    for line in _read(path).splitlines():
+        name, _, value = line.removeprefix("# ").partition(": ")
+        if line.startswith("# ") and name in ("lag", "crashes", "conflicts") and value.isdecimal():
+            out[name] = int(value)
+        elif line == "# granularity: whole reconciles":
+            out["atomic"] = True
+    return out
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text()
-    except OSError as error:
-        raise ScheduleError(f"{path}: {error.strerror or error}") from None
-    return explorer.follow(Schedule.loads(text, str(path)))
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScheduleError(
+            f"{path}: {getattr(error, 'strerror', None) or error}; give a file of --schedules"
+        ) from None
 
 
 def _explained(explorer: Explorer, violation: Violation) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.api.controller import place_of
-from steersman.check.graph import NONE, Graph, Recurrence
+from steersman.check.graph import FAULTS, NONE, Graph, Recurrence
 from steersman.check.scenario import Property, Scenario, ScenarioError, State
+from steersman.check.sets import Backwards
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.fingerprint import fingerprint
@@ -25,6 +27,8 @@ from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
 
 START_ACTION: Final = Action("start", "", NO_KEY)
+INTERRUPTED: Final = "interrupted"
+"""`Verdict.incomplete` after Ctrl-C."""
 PROGRESS_EVERY: Final = 2_000
 """States between two looks at the clock."""
 ENOUGH_VIOLATIONS: Final = 5
@@ -75,6 +79,7 @@ class Explorer:
         self.bounds = bounds or Bounds()
         self.progress = progress
         self.write_memo = write_memo
+        backwards = Backwards(scenario.controllers())
         self.system: System = scenario.system(
             canonical=canonical,
             write_memo=write_memo,
@@ -83,6 +88,7 @@ class Explorer:
             atomic=self.bounds.atomic,
             twice=twice,
             memo=read_memo,
+            vary=backwards if len(backwards) else nullcontext,
         )
         names = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
         self.verdict = Verdict(scenario.name, bounds=self.bounds.shown())
@@ -111,12 +117,12 @@ class Explorer:
                 verdict.violations.clear()
                 verdict.incomplete = ""
             except KeyboardInterrupt:
-                verdict.incomplete = "interrupted"
+                verdict.incomplete = INTERRUPTED
                 break
         try:
             self._judge()
         except KeyboardInterrupt:
-            verdict.incomplete = "interrupted"
+            verdict.incomplete = INTERRUPTED
         self._count(start)
         verdict.incomplete = verdict.incomplete or self.unproved()
         return verdict
@@ -216,10 +222,12 @@ class Explorer:
 
     def _report(self, number: int, action: Action) -> None:
         """Notes what went wrong in the controllers on the last step."""
+        self._report_on((*self.graph.path(number), action))
+
+    def _report_on(self, path: tuple[Action, ...]) -> None:
         for place, finding in self.system.reexec.findings.items():
             if place not in self._seen_findings:
                 self._seen_findings.add(place)
-                path = (*self.graph.path(number), action)
                 self.verdict.violations.append(Violation("finding", finding.kind, said(finding), path))
 
     # -- the judgement -------------------------------------------------------------------------------------------
@@ -241,7 +249,8 @@ class Explorer:
         converges = [p for p in self.scenario.properties if p.kind == "converges"]
         confluent = any(p.kind == "confluence" for p in self.scenario.properties)
         if (converges or confluent) and livelocks:
-            self._livelock(min(livelocks, key=lambda r: r.states[0]))
+            worst = min(livelocks, key=lambda r: r.states[0])
+            self._livelock(tuple(self.graph.path(worst.states[0])), tuple(self.graph.cycle(worst.states)))
         for prop in converges:
             for recurrence in at_rest.values():
                 number = recurrence.states[0]
@@ -264,11 +273,9 @@ class Explorer:
                 )
             )
 
-    def _livelock(self, recurrence: Recurrence) -> None:
-        cycle = tuple(self.graph.cycle(recurrence.states))
+    def _livelock(self, path: tuple[Action, ...], cycle: tuple[Action, ...]) -> None:
         writers = sorted({action.who for action in cycle})
         message = f"{len(cycle)} steps repeat for ever and write each time; taking part: {', '.join(writers)}"
-        path = tuple(self.graph.path(recurrence.states[0]))
         self.verdict.violations.append(Violation("livelock", "converges", message, path, cycle))
 
     def follow(self, schedule: Schedule) -> Verdict:
@@ -281,6 +288,7 @@ class Explorer:
                 return verdict
             except Learned as learned:
                 self.system.learn(learned)
+                self.system.reexec.findings.clear()
                 verdict.violations.clear()
 
     def _follow(self, schedule: Schedule) -> None:
@@ -288,7 +296,13 @@ class Explorer:
         policy = Replay(schedule)
         taken: list[Action] = []
         broken: set[str] = set()
+        self._seen_findings.clear()
+        been: dict[int, tuple[int, int]] = {}
+        writes = 0
         while True:
+            self._report_on(tuple(taken))
+            writes += bool(world.events)
+            here = fingerprint(world)
             state = State(world.store, self.scenario.kinds)
             for prop in self._always:
                 wrong = None if prop.name in broken else judge(prop, state)
@@ -299,10 +313,14 @@ class Explorer:
             action = policy.choose(world, actions)
             if action is None:
                 break
+            been[here] = (len(taken), writes)
             world = apply(world, action)
             taken.append(action)
         self.verdict.transitions = len(taken)
-        if not actions:
+        start, before = been.get(here, (0, writes))
+        if before < writes and any(prop.kind != "always" for prop in self.scenario.properties):
+            self._livelock(tuple(taken[:start]), tuple(taken[start:]))
+        if not [action for action in actions if action.op not in FAULTS]:
             for prop in self.scenario.properties:
                 wrong = judge(prop, state) if prop.kind == "converges" else None
                 if wrong is not None:

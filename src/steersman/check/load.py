@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from steersman.check.scenario import Scenario, ScenarioError
+from steersman.kernel.schedule import ScheduleError
 
 
 class Target(NamedTuple):
@@ -51,16 +53,17 @@ def _module(path: Path) -> ModuleType:
         raise ScenarioError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
+    folder = str(path.parent.resolve())
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise ScenarioError(f"{path}, line {error.lineno}: {error.msg}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = _line_in(error, path)
         raise ScenarioError(f"{path}{line}: {type(error).__name__}: {error}") from None
     finally:
-        sys.path.pop(0)
+        sys.path.remove(folder)
     return module
 
 
@@ -68,27 +71,43 @@ def _line_in(error: BaseException, path: Path) -> str:
     """The last line of `path` that an exception passed through."""
     line, trace = "", error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
             line = f", line {trace.tb_lineno}"
         trace = trace.tb_next
     return line
 
 
-def run(target: Target, check: Callable[..., Any]) -> None:
-    """Runs a target: calls the function, and checks the Scenario it returns, if it does."""
+def run(target: Target, check: Callable[..., Any]) -> str:
+    """Runs a target: calls the function, and checks the Scenario it returns, if it does. Returns what the function
+    asserted in vain, as one line; "" when nothing. Raises `ScenarioError`."""
+    where = inspect.getsourcefile(target.function) or target.name
+    needed = [p.name for p in _parameters(target.function) if p.default is p.empty and p.kind not in VARIADIC]
+    if needed:
+        raise ScenarioError(
+            f"{where}: {target.name} wants arguments ({', '.join(needed)}); a scenario function takes none"
+        )
     try:
         made = target.function()
-    except AssertionError:
-        return  # the verdicts say it: a test that expects a violation, or refuses one
-    except ScenarioError:
+        if isinstance(made, tuple) and made and isinstance(made[0], Scenario):
+            made = made[0]
+        if isinstance(made, Scenario):
+            check(made)
+    except AssertionError as error:
+        first = (str(error).splitlines() or [""])[0]
+        return f"{where}{_line_in(error, Path(where))}: {target.name}: assertion failed{first and f': {first}'}"
+    except (ScenarioError, ScheduleError):
         raise
-    except TypeError as error:
-        raise ScenarioError(f"{target.name}: {error}; a scenario function takes no arguments") from None
-    except Exception as error:
-        where = target.function.__code__.co_filename
+    except (Exception, SystemExit) as error:
         line = _line_in(error, Path(where))
         raise ScenarioError(f"{where}{line}: {type(error).__name__}: {error}") from None
-    if isinstance(made, tuple) and made and isinstance(made[0], Scenario):
-        made = made[0]
-    if isinstance(made, Scenario):
-        check(made)
+    return ""
+
+
+VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []

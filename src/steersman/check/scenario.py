@@ -90,6 +90,7 @@ class Scenario:
         self.kinds = Kinds.builtin()
         self.properties: list[Property] = []
         self._loops: list[tuple[str, Any]] = []
+        self._classes: list[type[Controller]] = []
         self._objects: list[dict[str, Any]] = []
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
@@ -118,6 +119,11 @@ class Scenario:
         if any(known == name for known, _ in self._loops):
             raise ScenarioError(f"two controllers are called {name!r}; name them: w.run(first=…, second=…)")
         self._loops.append((name, factory))
+        self._classes.append(type(made))
+
+    def controllers(self) -> list[type[Controller]]:
+        """The classes of its controllers."""
+        return list(dict.fromkeys(self._classes))
 
     def kind(self, source: Any) -> Scenario:
         """Registers a custom kind from a CustomResourceDefinition: a YAML file's path, YAML text, or a mapping."""

@@ -10,7 +10,7 @@ import random
 import time
 from typing import Final
 
-from steersman.check.explore import ENOUGH_VIOLATIONS, Explorer, judge, said
+from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, judge, said
 from steersman.check.graph import FAULTS
 from steersman.check.scenario import State
 from steersman.check.shrink import minimise, replay
@@ -56,7 +56,7 @@ class Walker:
                     continue
                 number += 1
         except KeyboardInterrupt:
-            verdict.incomplete = "interrupted"
+            verdict.incomplete = INTERRUPTED
         if verdict.incomplete == "random walks":
             verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.converged = len(self.ends)

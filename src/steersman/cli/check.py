@@ -57,6 +57,7 @@ def check(
 
 
 def _run(targets: list[str], overrides: dict[str, Any], complete: bool, schedules: Path, replay: Path | None) -> int:
+    from steersman.api.controller import ControllerError
     from steersman.check import Session, sessions
     from steersman.check import check as check_one
     from steersman.check.load import load, run
@@ -69,27 +70,32 @@ def _run(targets: list[str], overrides: dict[str, Any], complete: bool, schedule
         session.replay = replay
     sessions.append(session)
     printed = 0
+    failed: list[str] = []
     try:
         for text in targets:
             for target in load(text):
-                run(target, check_one)
-                for verdict in session.verdicts[printed:]:
-                    _show(verdict, text, target.name, schedules)
+                asserted = ""
+                try:
+                    asserted = run(target, check_one)
+                finally:
+                    for verdict in session.verdicts[printed:]:
+                        _show(verdict, text, target.name, schedules)
+                found = session.verdicts[printed:]
                 printed = len(session.verdicts)
-    except (ScenarioError, ScheduleError) as error:
+                if asserted and all(verdict.holds and (verdict.complete or not complete) for verdict in found):
+                    typer.echo(f"steersman check: {asserted}", err=True)
+                    failed.append(asserted)
+    except (ScenarioError, ScheduleError, ControllerError) as error:
         typer.echo(f"steersman check: {error}", err=True)
         return FAULTY
-    except LookupError as error:
-        typer.echo(f"steersman check: {error.args[0] if error.args else error}", err=True)
-        return FAULTY
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:
-        sessions.pop()
-    return _code(session, complete)
+        sessions.remove(session)
+    return VIOLATED if failed else _code(session, complete)
 
 
 def _code(session: Session, complete: bool) -> int:
-    if any(verdict.incomplete == "interrupted" for verdict in session.verdicts):
-        return INTERRUPTED
     if any(not verdict.holds for verdict in session.verdicts):
         return VIOLATED
     if complete and any(not verdict.complete for verdict in session.verdicts):
