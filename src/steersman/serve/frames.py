@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
 
 from steersman.kernel.object import Object
 from steersman.serve.accept import Form
 from steersman.serve.render import in_form
 
 MAX_BYTES: Final = 16 << 20
-"""Bytes of recent frames kept: watchers that keep up share them; one that fell behind pays for its own."""
-FrameKey = tuple[int, str, str, str]
+"""Bytes of recent frames kept, and as many of recent batches: watchers that keep up share them; one that fell behind
+pays for its own."""
+Held = TypeVar("Held")
+
+
+class Recent(Generic[Held]):
+    """What was made last, by key, bounded in bytes; the oldest goes first."""
+
+    __slots__ = ("_found", "_held", "_order")
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Held] = {}
+        self._order: deque[tuple[Hashable, int]] = deque()
+        self._held = 0
+
+    def get(self, key: Hashable) -> Held | None:
+        """What is kept under a key."""
+        return self._found.get(key)
+
+    def keep(self, key: Hashable, made: Held, size: int) -> None:
+        """Keeps something of `size` bytes under a key that is not there yet."""
+        self._found[key] = made
+        self._order.append((key, size))
+        self._held += size
+        while self._held > MAX_BYTES:
+            oldest, freed = self._order.popleft()
+            del self._found[oldest]
+            self._held -= freed
 
 
 class Frames:
-    """Recent frames by (revision, event type, form, includeObject). A revision is one event of one object."""
+    """Recent frames by (revision, event type, form, includeObject): a revision is one event of one object.
 
-    __slots__ = ("_frames", "_held", "_order", "made")
+    `batches` are the chunks that watchers who asked for the same, and are equally far, all send.
+    """
+
+    __slots__ = ("_frames", "batches", "made")
 
     def __init__(self) -> None:
-        self._frames: dict[FrameKey, bytes] = {}
-        self._order: deque[FrameKey] = deque()
-        self._held = 0
+        self._frames: Recent[bytes] = Recent()
+        self.batches: Recent[tuple[bytes, ...]] = Recent()
         self.made = 0
         """How many frames were made, rather than found."""
 
@@ -33,11 +62,7 @@ class Frames:
         if found is None:
             found = frame(kind, in_form(obj, form, include, now))
             self.made += 1
-            self._frames[key] = found
-            self._order.append(key)
-            self._held += len(found)
-            while self._held > MAX_BYTES:
-                self._held -= len(self._frames.pop(self._order.popleft()))
+            self._frames.keep(key, found, len(found))
         return found
 
 

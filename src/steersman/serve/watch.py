@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +38,10 @@ reconnections of many clients spread."""
 MAX_SECONDS: Final = 86_400.0
 CHUNK_BYTES: Final = 128 * 1024
 """Frames joined into one chunk: large enough for bursts, small enough that others get their turn."""
+SHARED_EVENTS: Final = 200
+"""Longest batch that watchers share: a group of the journal. Whoever is further behind is alone there."""
+BATCH_BYTES: Final = 500
+"""What keeping a batch costs beside its bytes, for those that are empty."""
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
@@ -52,6 +56,8 @@ class Watch:
     options: ListOptions
     shown: Shown
     matches: Callable[[Object], bool] | None = None
+    text: str = ""
+    """The selectors, in canonical form."""
     rev: int = 0
     initial: list[Object] | None = None
     """Objects to begin with; None: only changes are told."""
@@ -59,7 +65,7 @@ class Watch:
     def __post_init__(self) -> None:
         options, store = self.options, self.backend.store
         query = self.backend.api.query(self.kind, self.namespace or None, options.labels, options.fields)
-        self.matches = query.matches
+        self.matches, self.text = query.matches, query.text
         wanted = options.rev or 0
         check_not_ahead(wanted, store.rev)
         fresh = not wanted if options.initial_events is None else options.initial_events
@@ -86,13 +92,13 @@ class Watch:
             yield chunk
         while True:
             sent = False
+            head = self.backend.store.rev
             try:
-                events = self.backend.since(self.kind.gk, self.rev)
+                news = self._news(head)
             except Gone as gone:
                 yield frame("ERROR", orjson.dumps(errors.expired(f"too old resource version: {gone}").status()))
                 return
-            head = self.backend.store.rev
-            for chunk in _chunks(self._frames(events)):
+            for chunk in news:
                 sent = True
                 yield chunk
             self.rev = max(self.rev, head)
@@ -119,6 +125,21 @@ class Watch:
         yield from _chunks(frame("ADDED", in_form(obj, self.shown.form, self.shown.include, now)) for obj in initial)
         if self.options.initial_events and self.options.bookmarks:
             yield self._bookmark({INITIAL_END: "true"})
+
+    def _news(self, head: int) -> Iterable[bytes]:
+        """The chunks of the events up to `head`; the same ones for all who asked for the same. Raises `Gone`."""
+        if head == self.rev:
+            return ()
+        key = (self.kind, self.namespace, self.text, self.shown.form.kind, self.shown.include, self.rev, head)
+        found = self.frames.batches.get(key)
+        if found is not None:
+            return found
+        events = self.backend.since(self.kind.gk, self.rev)
+        if len(events) > SHARED_EVENTS:
+            return _chunks(self._frames(events))
+        made = tuple(_chunks(self._frames(events)))
+        self.frames.batches.keep(key, made, BATCH_BYTES + sum(map(len, made)))
+        return made
 
     def _frames(self, events: list[Event]) -> Iterator[bytes]:
         now = self.backend.now()
