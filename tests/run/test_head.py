@@ -306,3 +306,34 @@ def test_a_file_that_cannot_grow_is_a_full_disk(tmp_path):
 
     run(scene())
     journal.close()
+
+
+def test_a_fault_of_the_writer_lets_nobody_wait_for_ever():
+    async def scene():
+        async with heads_over(memory()) as heads:
+            await namespace(heads)
+            told = []
+            heads.on_stop = told.append
+
+            def listener(events):
+                raise ZeroDivisionError("a fault")
+
+            heads.listen(listener)
+            with pytest.raises(ServiceUnavailable, match="a fault"):
+                await heads.write(create("v1/ConfigMap", "a"))
+            with pytest.raises(ServiceUnavailable, match="a fault"):
+                await heads.write(create("v1/ConfigMap", "b"))
+            assert len(told) == 1
+
+    run(scene())
+
+
+def test_a_durable_head_that_differs_from_what_was_appended_stops_the_writer():
+    async def scene():
+        async with heads_over(memory()) as heads:
+            await namespace(heads)
+            heads._durable.sum_full ^= 1
+            with pytest.raises(ServiceUnavailable, match="is not what was appended"):
+                await heads.write(create("v1/ConfigMap", "a"))
+
+    run(scene())

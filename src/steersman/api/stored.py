@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.kernel.fieldset import from_json
+from steersman.kernel.fieldset import FieldSet, from_json
 from steersman.kernel.object import SORTED, Key, Manager, Object, Section
-from steersman.kernel.value import Frozen, freeze
+from steersman.kernel.value import freeze
 
 NOT_REST: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 SHARED_LIMIT: Final = 1 << 16
-"""Specs and statuses a loader remembers in order to share them; emptied when full, which costs memory only."""
+"""Sections and field sets a loader remembers in order to share them; emptied when full, which costs memory only."""
 
 
 RENDERED_LIMIT: Final = 1 << 12
@@ -75,6 +75,7 @@ class Loader:
 
     def __init__(self) -> None:
         self._shared: dict[bytes, Section] = {}
+        self._fields: dict[bytes, FieldSet] = {}
 
     def load(self, data: bytes) -> Object:
         """The object of `dump`'s bytes. Raises `StoredError`."""
@@ -87,7 +88,7 @@ class Loader:
 
     def _load(self, value: dict[str, Any]) -> Object:
         meta = value["metadata"]
-        managers = tuple([_manager(entry) for entry in meta.pop("managedFields", ())])
+        managers = tuple([self._manager(entry) for entry in meta.pop("managedFields", ())])
         rv = int(meta.pop("resourceVersion"))
         api_version, kind = value["apiVersion"], value["kind"]
         group = api_version.rpartition("/")[0]
@@ -101,31 +102,35 @@ class Loader:
             rv,
             Section(freeze(meta)),
             self._section(spec),
-            Section(freeze(rest)) if rest else None,
+            self._section(rest or None),
             self._section(value.get("status")),
             managers,
             node,
         )
 
     def _section(self, value: Mapping[str, Any] | None) -> Section | None:
+        """A section that has its bytes only: it is parsed when somebody looks into it."""
         if value is None:
             return None
-        raw = orjson.dumps(value, option=SORTED)
+        raw = memoryview(orjson.dumps(value, option=SORTED)).tobytes()  # a right-sized copy
         found = self._shared.get(raw)
         if found is None:
-            if len(self._shared) >= SHARED_LIMIT:
-                self._shared.clear()
-            frozen: Frozen = freeze(value)
-            found = self._shared[raw] = Section(frozen)
+            _make_room(self._shared)
+            found = self._shared[raw] = Section(None, raw)
         return found
 
+    def _manager(self, entry: Mapping[str, Any]) -> Manager:
+        text = orjson.dumps(entry["fieldsV1"])
+        fields = self._fields.get(text)
+        if fields is None:
+            _make_room(self._fields)
+            fields = self._fields[text] = from_json(entry["fieldsV1"])
+        get = entry.get
+        return Manager(
+            entry["manager"], entry["operation"], get("subresource", ""), entry["apiVersion"], entry["time"], fields
+        )
 
-def _manager(entry: Mapping[str, Any]) -> Manager:
-    return Manager(
-        entry["manager"],
-        entry["operation"],
-        entry.get("subresource", ""),
-        entry["apiVersion"],
-        entry["time"],
-        from_json(entry["fieldsV1"]),
-    )
+
+def _make_room(shared: dict[bytes, Any]) -> None:
+    if len(shared) >= SHARED_LIMIT:
+        shared.clear()

@@ -13,7 +13,7 @@ from steersman.api.begin import Api
 from steersman.api.errors import AlreadyExists, ApiError
 from steersman.api.stored import dump
 from steersman.journal import Commit as CommitRecord
-from steersman.journal import Input, Reconcile, Record
+from steersman.journal import Input, Reconcile, Record, Sums
 from steersman.journal.record import Verb
 from steersman.kernel.effect import Call, Commit, Event, Outcome, Reply, Request
 from steersman.kernel.object import Object
@@ -43,13 +43,15 @@ class Draws(NamedTuple):
 class Group:
     """Records of one append, the events they are, and the replies that wait for them."""
 
-    __slots__ = ("events", "notes", "records", "waiting")
+    __slots__ = ("events", "notes", "records", "sums", "waiting")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.notes: list[Reconcile] = []
         """Records that tell of what is durable already: they outlive a failed append."""
         self.events: list[Event] = []
+        self.sums: Sums | None = None
+        """The store's digest sums after the last event."""
         self.waiting: list[tuple[Any, Done | ApiError]] = []
         """Futures (asyncio's or concurrent's) and what they will be told."""
 
@@ -109,6 +111,7 @@ def stage(group: Group, tentative: Store, commit: Commit, request: Request, orig
         raise errors.internal(f"{commit.key} changed between begin and commit")
     obj = event.obj
     verb: Verb = "create" if event.old is None else "delete" if event.new is None else "update"
+    group.sums = sums_of(tentative)
     group.records.append(
         CommitRecord(
             event.rev,
@@ -118,7 +121,7 @@ def stage(group: Group, tentative: Store, commit: Commit, request: Request, orig
             obj.uid,
             dump(obj),
             request.now,
-            sums_of(tentative),
+            group.sums,
             retention(event.key.gk),
         )
     )

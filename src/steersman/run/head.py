@@ -79,13 +79,14 @@ class Heads:
         """Begins to append, on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._appending = self._loop.create_task(self._append_groups())
+        self._appending.add_done_callback(self._appending_ended)
 
     async def close(self) -> None:
         """Refuses further writes, makes what there is durable, and lets the journal's thread go."""
         self._closing = True
         self._work.set()
         if self._appending is not None:
-            await self._appending
+            await asyncio.wait([self._appending])
         self._thread.shutdown(wait=True)
 
     # -- the port of the HTTP face -----------------------------------------------------------------------------
@@ -189,18 +190,31 @@ class Heads:
                 group, self._open = self._open, Group()
                 self._flying = group
                 error = await self._loop.run_in_executor(self._thread, self._append, group)
-                self._flying = None
                 if error is None:
                     self._make_visible(group)
+                    self._flying = None
                     if self._open:
                         self._work.set()
                 else:
+                    self._flying = None
                     self._give_up(group, error)
                     if self._open.notes:
                         self._note_timer = self._loop.call_later(RETRY_SECONDS, self._work.set)
             if self._closing and (not self._open or self._failing or self.stopped is not None):
                 self._open.release(self._refusal())
                 return
+
+    def _appending_ended(self, task: asyncio.Task[None]) -> None:
+        """A fault of this program between two appends: nobody may wait for ever for what will not come."""
+        error = None if task.cancelled() else task.exception()
+        if error is None or self.stopped is not None:
+            return
+        log.error("the writer failed", exc_info=error)
+        self.stopped = JournalError(f"the writer failed: {type(error).__name__}: {error}", "report this fault; restart")
+        for group in (self._flying, self._open):
+            if group is not None:
+                group.release(self._refusal())
+        self.on_stop(self.stopped)
 
     def _append(self, group: Group) -> JournalError | None:
         """One append, in the journal's thread: None when the group is durable, else why it is not."""
@@ -236,6 +250,8 @@ class Heads:
                 else:
                     durable.put(event.new)
                 durable.rev = event.rev
+        if group.sums is not None and group.sums != sums_of(durable):
+            raise AssertionError(f"the durable head at revision {durable.rev} is not what was appended")
         if self._failing:
             log.warning("the journal takes writes again")
             self._failing = False
