@@ -103,7 +103,8 @@ async def test_pages_are_of_one_snapshot():
     assert names_of(first) == ["b", "d"] and first.json["metadata"]["remainingItemCount"] == 2
     await some_configmaps(plane, "ceg")  # behind and before the cursor
     await plane.delete(CONFIGMAPS + "/f")
-    await plane.merge(CONFIGMAPS + "/h", {"data": {"of": "changed"}})
+    for change in ("changed", "changed again"):
+        await plane.merge(CONFIGMAPS + "/h", {"data": {"of": change}})
     second = await plane.get(f"{CONFIGMAPS}?limit=1&continue={first.json['metadata']['continue']}")
     assert names_of(second) == ["f"] and second.json["metadata"]["resourceVersion"] == rev
     third = await plane.get(f"{CONFIGMAPS}?limit=1&continue={second.json['metadata']['continue']}")
