@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from steersman.sim import simulate
 from steersman.trace import sktrace
+
+ROOT = Path(__file__).parents[2]
 
 
 def wanted(trace):
@@ -52,3 +56,13 @@ def test_a_cronjob_is_applied_and_told_to_be_not_simulated(real_inputs):
     report = simulate(real_inputs / "cronjob.sktrace", 1)
     assert [(left.what, left.objects) for left in report.not_simulated] == [("batch/v1.CronJob", 1)]
     assert not report.refused and report.pods["created"] == 0
+
+
+def test_the_example_is_what_the_documentation_says():
+    path = ROOT / "examples" / "rollout.sktrace"
+    roomy, tight = simulate(path, 3, 7), simulate(path, 1, 7)
+    assert not (roomy.refused or roomy.faults or roomy.notes or roomy.not_simulated)
+    assert roomy.pods["created"] == roomy.pods["scheduled"] == 56 and roomy.pods["running"] == 4
+    assert roomy.percentile(100) == 0.0
+    assert tight.most_waiting == tight.pods["created"] - tight.pods["scheduled"] == 22
+    assert tight.percentile(90) > 20

@@ -20,7 +20,7 @@ def settled(report):
 
 def test_a_deployment_grows_waits_for_room_shrinks_and_goes():
     report = settled(simulate(scaling(), nodes(1)))
-    # Of 6 wanted, 4 CPU hold 3 beside the bare pod; it ends, a fourth runs; the last two never find room.
+    # By the time of the 6 replicas the bare pod has ended, so 4 CPU hold 4 of them; two never find room.
     assert report.pods == {
         "created": 7,
         "scheduled": 5,
@@ -30,9 +30,9 @@ def test_a_deployment_grows_waits_for_room_shrinks_and_goes():
         "running": 0,
         "pending": 0,
     }
-    assert report.most_waiting == 3 or report.most_waiting == 2
-    assert not report.pending
-    assert report.percentile(50) == 0.0
+    assert report.most_waiting == 2 and not report.pending
+    # Those two were without a node from 30 s to 90 s: they count although they never got one.
+    assert (report.percentile(50), report.percentile(90)) == (0.0, 60.0)
     assert report.trace_end - report.start == 150 * MICRO <= report.end - report.start
 
 

@@ -83,7 +83,7 @@ class Metrics:
         self.created = self.scheduled = self.succeeded = self.failed = self.deleted = 0
         self.peak_waiting = 0
         self.waits: list[int] = []
-        """Microseconds from creation to binding, one for each pod bound."""
+        """Microseconds without a node, one for each pod that was bound, or went without ever being bound."""
         self.usage: dict[str, Usage] = {name: Usage() for name in ALWAYS_SHOWN}
         self._pods: dict[Key, _Pod] = {}
         self._waiting: dict[Key, None] = {}
@@ -150,14 +150,13 @@ class Metrics:
         if new is None:
             self.deleted += not pod.ended
             self._release(pod)
-            self._waiting.pop(key, None)
+            self._waited(key, pod)
             del self._pods[key]
             return
         if new.node and not pod.bound:
             pod.bound = True
             self.scheduled += 1
-            self.waits.append(self.now - pod.created)
-            self._waiting.pop(key, None)
+            self._waited(key, pod)
             self._take(pod, new)
         if new.status is not (None if old is None else old.status) and not pod.ended:
             phase = (new.status_value or {}).get("phase")
@@ -165,8 +164,13 @@ class Metrics:
                 pod.ended = True
                 self.succeeded += phase == "Succeeded"
                 self.failed += phase == "Failed"
-                self._waiting.pop(key, None)
+                self._waited(key, pod)
                 self._release(pod)
+
+    def _waited(self, key: Key, pod: _Pod) -> None:
+        if key in self._waiting:
+            del self._waiting[key]
+            self.waits.append(self.now - pod.created)
 
     def _take(self, pod: _Pod, obj: Object) -> None:
         pod.holds = {**dict(Resources.of_pod(obj.value).amounts), PODS: 1}

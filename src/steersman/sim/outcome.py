@@ -25,6 +25,7 @@ def report_of(simulation: Simulation, trace: Trace, name: str, seed: int, reconc
     scheduler: SchedulerState = world.components[SCHEDULER]
     kubelets: NodesState = world.components[NODES]
     pending = metrics.pending(world.store)
+    still_waiting = metrics.waits_until_now()
     full, head_only = world.store.digest
     return Report(
         trace=name,
@@ -43,8 +44,8 @@ def report_of(simulation: Simulation, trace: Trace, name: str, seed: int, reconc
             "running": _running(world.store),
             "pending": sum(group.pods for group in pending),
         },
-        waits=tuple(sorted(metrics.waits)),
-        still_waiting=tuple(metrics.waits_until_now()),
+        waits=tuple(sorted([*metrics.waits, *still_waiting])),
+        still_waiting=tuple(still_waiting),
         most_waiting=metrics.peak_waiting,
         pending=tuple(pending),
         shares=tuple(_shares(simulation)),

@@ -38,8 +38,8 @@ class Left:
 class Report:
     """The outcome of one simulation. Times are in virtual microseconds, `wall_seconds` alone is real.
 
-    `waits`: one for each pod that got a node, from its creation, sorted; `still_waiting`: of each pod that has none at
-    the end, so far. `shares` are over the time of the trace. Everything but `wall_seconds` follows from the trace, the
+    `waits`: how long each pod was without a node, sorted: until it got one, was deleted, or the simulation ended (so
+    that pods which never got one count, too). `still_waiting`: those of the end, so far. `shares` are over the time of the trace. Everything but `wall_seconds` follows from the trace, the
     nodes, the seed and the version of Steersman.
     """
 
@@ -80,7 +80,7 @@ class Report:
         return f"{self.store_digest}-{self.schedule_digest}"
 
     def percentile(self, percent: int) -> float | None:
-        """Seconds that `percent` % of the pods that got a node waited for it at most; None if there was none."""
+        """Seconds that `percent` % of the pods were without a node at most; None if there was no pod."""
         return percentile(list(self.waits), percent) / MICRO if self.waits else None
 
     def document(self, timing: bool = False) -> dict[str, Any]:
