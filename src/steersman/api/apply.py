@@ -7,7 +7,7 @@ somebody else owns it; changing what another manager owns is a conflict unless f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -18,7 +18,7 @@ from steersman.api.intake import Finding
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
 from steersman.api.write import By, Mode, Written
-from steersman.kernel.fieldset import FieldSet, covers, intersection, node, union
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, intersection, node, union
 from steersman.kernel.object import Key, Manager, Object
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
@@ -30,7 +30,7 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     """
     warnings: list[str] = []
     config = _take_config(kind, key, body, by, warnings)
-    claimed = _claimed(kind, config)
+    claimed = union(_claimed(kind, config), _claimed_empty(body, by))
     if old is None:
         written = write.create(kind, key, _merge_body(kind, None, config), uid, by._replace(validation="Ignore"))
         obj = written.obj
@@ -88,7 +88,7 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
             finding.unknown.append(str(part))
             write.refuse(kind, key.name, finding, by.validation, warnings)
             continue
-        taken = write.take_in(kind, schema, part, value, Mode(False, key.name, by, warnings))
+        taken = write.take_in(kind, schema, part, value, Mode(False, key.name, by, warnings, keep_empty=True))
         if taken is not None:
             _check_items(kind, key, schema, taken, part)
             out[part] = taken
@@ -129,6 +129,13 @@ def _claimed(kind: Kind, config: Mapping[str, Any]) -> FieldSet:
     """The set of fields the configuration speaks of."""
     claimed = {f"f:{part}": fields.present(kind.schema.fields.get(part), value) for part, value in config.items()}
     return node({name: below for name, below in claimed.items() if below})
+
+
+def _claimed_empty(body: Mapping[str, Any], by: By) -> FieldSet:
+    """Maps of metadata that the configuration keeps empty."""
+    meta = body.get("metadata") or EMPTY
+    empty = {f"f:{field}": LEAF for field in ("annotations", "labels") if meta.get(field) == {}}
+    return node({"f:metadata": node(empty)}) if empty and not by.subresource else NOTHING
 
 
 def _merge_body(kind: Kind, old: Object | None, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,12 +219,12 @@ def _prune(
     for name, below in zip(last.names, last.kids, strict=True):
         part = name[2:]
         held = kept.child(name)
-        if part in merged and not covers(held, below):
-            left = _remove(kind.schema.fields.get(part), merged[part], below, held)
-            if left or part in write.TOP:
-                merged[part] = left
-            else:
-                del merged[part]
+        if part not in merged or covers(held, below):
+            continue
+        if held or part in write.TOP:
+            merged[part] = _remove(kind.schema.fields.get(part), merged[part], below, held)
+        else:
+            del merged[part]
     return merged
 
 
@@ -247,10 +254,19 @@ def _conflicts(others: tuple[Manager, ...], changed: FieldSet) -> list[Cause]:
     causes: list[Cause] = []
     for entry in others:
         version = entry.api_version if entry.operation == "Update" else ""
-        for path in intersection(entry.fields, changed).paths():
+        for path in _paths(intersection(entry.fields, changed), ()):
             text = path_text(path)
             causes.append(Cause.manager_conflict(entry.name, text, api_version=version, subresource=entry.subresource))
     return causes
+
+
+def _paths(fieldset: FieldSet, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Member paths in structured-merge-diff's order: of one level first, then what is below them."""
+    for name, below in zip(fieldset.names, fieldset.kids, strict=True):
+        if below.member:
+            yield (*prefix, name)
+    for name, below in zip(fieldset.names, fieldset.kids, strict=True):
+        yield from _paths(below, (*prefix, name))
 
 
 def path_text(path: tuple[str, ...]) -> str:

@@ -26,7 +26,7 @@ from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY, Frozen
 
 MAX_LIST_PAGE: Final = 100_000
-"""Objects in one page when the client names no limit: a bound on what one request can make the server hold."""
+"""Most objects in one page: a bound on what one request can make the server hold."""
 POD_FIELDS: Final = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
 SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "Pod"): POD_FIELDS,
@@ -86,7 +86,7 @@ class Api:
     def _list(self, store: Store, request: Request, kind: Kind) -> Reply:
         options = request.options
         query = self.query(kind, request.key.namespace or None, options.get("labels", ""), options.get("fields", ""))
-        limit = preconditions.whole(options, "limit") or MAX_LIST_PAGE
+        limit = min(preconditions.whole(options, "limit") or MAX_LIST_PAGE, MAX_LIST_PAGE)
         after, rev = _read_token(options["continue"]) if options.get("continue") else (None, store.rev)
         items = tuple(islice(store.query(query, after), limit + 1))
         if len(items) <= limit:

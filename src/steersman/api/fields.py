@@ -286,7 +286,11 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
     if met < len(old):
         for name, item in old.items():
             if name not in new:
-                removed[_FIELD[name]] = added(fields.get(name, others), item)
+                below = (
+                    appearing(schema, name, item) if name in _MAYBE_ALWAYS else added(fields.get(name, others), item)
+                )
+                if below is not NOTHING:
+                    removed[_FIELD[name]] = below
     if not changed:
         return _leaf_fields(tuple(leaves), False), node(removed) if removed else NOTHING
     for name in leaves:

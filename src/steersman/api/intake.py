@@ -5,8 +5,9 @@ does not fit raises `Misfit`, without a path. Only then `explain` walks the valu
 that is wrong, in Kubernetes' words, with paths. A value that is frozen and was taken in before costs one attribute
 read (`Section.valid`).
 
-What is done on the way, as kube-apiserver's decoding does it: null fields are dropped in built-in kinds, quantities
-are brought to canonical form, undeclared fields are found.
+What is done on the way, as kube-apiserver's decoding does it: null fields, and empty lists and maps that are not
+required, are dropped in built-in kinds (Go's `omitempty`), quantities are brought to canonical form, undeclared fields
+are found.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.api import quantity
 from steersman.api.errors import Cause
@@ -110,13 +111,24 @@ def _take_number(value: Any) -> Any:
     raise Misfit
 
 
-def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
+class How(NamedTuple):
+    """How values are taken in; see `intake`."""
+
+    required: bool
+    custom: bool = False
+    keep_empty: bool = False
+    """Keep empty lists and maps where they would be dropped: an applied configuration speaks of them."""
+
+
+def _take_object(schema: Schema, how: How) -> Take:
     fields = schema.fields
     takers: dict[str, Take] = {}
     plain: dict[str, type] = {}
     """Fields whose every value of this type is fine as it is: most fields of most objects."""
-    needed = frozenset(schema.required) if required else frozenset()
-    keep_unknown = schema.preserve_unknown
+    needed = frozenset(schema.required) if how.required else frozenset()
+    custom, keep_unknown = how.custom, schema.preserve_unknown
+    omitted: set[str] = set()
+    """Fields that are left out when they are empty."""
 
     def learn(name: Any) -> Take:
         child = fields.get(name) if type(name) is str else None
@@ -124,7 +136,9 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
             if keep_unknown and type(name) is str:
                 return _take_any
             raise Misfit
-        made = takers[name] = intake(child, required, custom)
+        made = takers[name] = _intake(child, how)
+        if not (custom or how.keep_empty or name in schema.required) and _is_list_or_map(child):
+            omitted.add(name)
         if made is _take_string:
             plain[name] = str
         elif made is _take_boolean:
@@ -141,7 +155,7 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
             if plain.get(name) is type(item):
                 continue
             taken = (takers.get(name) or learn(name))(item)
-            if taken is not item or item is None:
+            if taken is not item or item is None or (not item and name in omitted):
                 changed[name] = taken
         if needed and not needed <= value.keys():
             raise Misfit
@@ -156,14 +170,20 @@ def _take_object(schema: Schema, required: bool, custom: bool) -> Take:
                 if name in needed:
                     raise Misfit
                 del out[name]
+            elif not item and name in omitted:
+                del out[name]
         return Frozen(out)
 
     return take
 
 
-def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
+def _is_list_or_map(schema: Schema) -> bool:
+    return schema.type in ("list", "map") or (schema.type == "object" and not schema.fields)
+
+
+def _take_map(schema: Schema, how: How) -> Take:
     inner: list[Take] = []
-    nullable = custom and (schema.values is None or schema.values.nullable)
+    nullable = how.custom and (schema.values is None or schema.values.nullable)
 
     def take(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -171,7 +191,7 @@ def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
                 return None
             raise Misfit
         if not inner:
-            inner.append(_take_any if schema.values is None else intake(schema.values, required, custom))
+            inner.append(_take_any if schema.values is None else _intake(schema.values, how))
         taker = inner[0]
         out: dict[str, Any] = {}
         same = type(value) is Frozen
@@ -190,9 +210,9 @@ def _take_map(schema: Schema, required: bool, custom: bool) -> Take:
     return take
 
 
-def _take_list(schema: Schema, required: bool, custom: bool) -> Take:
+def _take_list(schema: Schema, how: How) -> Take:
     inner: list[Take] = []
-    nullable = custom and (schema.items is None or schema.items.nullable)
+    nullable = how.custom and (schema.items is None or schema.items.nullable)
 
     def take(value: Any) -> Any:
         if not isinstance(value, list):
@@ -200,7 +220,7 @@ def _take_list(schema: Schema, required: bool, custom: bool) -> Take:
                 return None
             raise Misfit
         if not inner:
-            inner.append(_take_any if schema.items is None else intake(schema.items, required, custom))
+            inner.append(_take_any if schema.items is None else _intake(schema.items, how))
         taker = inner[0]
         out = [taker(item) for item in value]
         if None in out and not nullable:
@@ -252,31 +272,36 @@ def _with_constraints(schema: Schema, take: Take, custom: bool) -> Take:
     return checked
 
 
-_compiled: dict[tuple[int, bool, bool], tuple[Schema, Take]] = {}
+_compiled: dict[tuple[int, How], tuple[Schema, Take]] = {}
 
 
-def intake(schema: Schema, required: bool, custom: bool = False) -> Take:
+def intake(schema: Schema, required: bool, custom: bool = False, keep_empty: bool = False) -> Take:
     """The function that takes a value in under `schema`: returns it frozen, or raises `Misfit`.
 
     `required`: whether missing required fields are an error (not in the status of a built-in kind, whose Go types
     have zero values there). `custom`: a custom kind, whose value constraints are checked and whose nulls may stay.
+    `keep_empty`: see `How`.
     """
-    key = (id(schema), required, custom)
+    return _intake(schema, How(required, custom, keep_empty))
+
+
+def _intake(schema: Schema, how: How) -> Take:
+    key = (id(schema), how)
     found = _compiled.get(key)
     if found is None:
-        take = _with_constraints(schema, _compile(schema, required, custom), custom)
+        take = _with_constraints(schema, _compile(schema, how), how.custom)
         found = _compiled[key] = (schema, take)  # the schema is kept alive, so its id stays its own
     return found[1]
 
 
-def _compile(schema: Schema, required: bool, custom: bool) -> Take:
+def _compile(schema: Schema, how: How) -> Take:
     kind = schema.type
     if kind == "object":
-        return _take_object(schema, required, custom) if schema.fields else _take_map(schema, required, custom)
+        return _take_object(schema, how) if schema.fields else _take_map(schema, how)
     if kind == "map":
-        return _take_map(schema, required, custom)
+        return _take_map(schema, how)
     if kind == "list":
-        return _take_list(schema, required, custom)
+        return _take_list(schema, how)
     if kind == "integer":
         return _take_integer(schema)
     if kind == "string" and schema.format == "date-time":

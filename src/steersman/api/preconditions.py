@@ -111,7 +111,7 @@ def whole(options: Mapping[str, Any], name: str) -> int:
     given = options.get(name)
     try:
         number = int(given or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = -1
     if number < 0:
         raise errors.bad_request(f"{name} must be a whole number from 0, not {errors.show(given)[:40]}")

@@ -71,6 +71,8 @@ class Mode(NamedTuple):
     """Of the object, for errors."""
     by: By
     warnings: list[str]
+    keep_empty: bool = False
+    """Of an applied configuration, which speaks of what it leaves empty."""
 
 
 class Parts(NamedTuple):
@@ -106,8 +108,8 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
 
 def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
     """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
-    required, name, by, warnings = mode
-    take = intake(schema, required, kind.custom and path != "metadata")
+    required, name, by, warnings, keep_empty = mode
+    take = intake(schema, required, kind.custom and path != "metadata", keep_empty)
     try:
         return take(value)
     except (Misfit, RecursionError):
@@ -179,7 +181,7 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
             spec = take_section(kind, part, value, name, by, warnings)
         else:
             taken = take_part(kind, part, value, name, by, warnings)
-            if taken is not None:
+            if taken or not (taken is None or isinstance(taken, (dict, list))) or (taken is not None and kind.custom):
                 rest[part] = taken
     for part, value in defaults.missing_parts(kind).items():
         if part == "spec" and spec is None:
