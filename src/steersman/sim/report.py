@@ -39,8 +39,8 @@ class Report:
     """The outcome of one simulation. Times are in virtual microseconds, `wall_seconds` alone is real.
 
     `waits`: how long each pod was without a node, sorted: until it got one, was deleted, or the simulation ended (so
-    that pods which never got one count, too). `still_waiting`: those of the end, so far. `shares` are over the time of the trace. Everything but `wall_seconds` follows from the trace, the
-    nodes, the seed and the version of Steersman.
+    that pods which never got one count, too). `still_waiting`: those of the end, so far. `shares` are over the time of
+    the trace. Everything but `wall_seconds` follows from the trace, the nodes, the seed and the version of Steersman.
     """
 
     trace: str
