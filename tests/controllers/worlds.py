@@ -120,7 +120,10 @@ def settle(world: World, limit: int = 20_000, timers: bool = False) -> World:
                 return world
             world.fire(min(world.wakes, key=lambda item: (world.wakes[item], item)))
             continue
-        step(world, actions[0])
+        try:
+            step(world, actions[0])
+        except Learned as learned:  # raised before anything happened: the same step is taken again
+            world.system.learn(learned)
     raise AssertionError(f"still busy after {limit} actions: {[str(action) for action in enabled(world)][:5]}")
 
 
@@ -189,9 +192,10 @@ def one(world: World, kind: str, name: str = "web") -> Any:
 
 
 def ready_pods(world: World) -> int:
-    """Pods that are ready and not being deleted."""
+    """Pods that run, are ready and are not being deleted."""
     return sum(
         "deletionTimestamp" not in pod.metadata
+        and pod.status.phase == "Running"
         and any(each["type"] == "Ready" and each["status"] == "True" for each in pod.status.conditions)
         for pod in objects(world, "v1/Pod")
     )
