@@ -105,6 +105,13 @@ def test_d1_the_json_and_the_schedule_are_equal_to_the_byte_in_two_processes(sma
     assert (tmp_path / "steps-1").read_bytes() == (tmp_path / "steps-2").read_bytes()
 
 
+def test_a_full_disk_gives_one_line(small):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, small, "--nodes", "1"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "steersman simulate: cannot write the report: No space left on device\n"
+
+
 def test_ctrl_c_gives_the_partial_report(tmp_path):
     from tests.sim.traces import deployment, trace
 

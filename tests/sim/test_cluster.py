@@ -91,6 +91,11 @@ def test_a_missing_file_gives_one_clear_line(tmp_path):
         load(tmp_path / "none.yaml")
 
 
+def test_an_empty_name_is_refused():
+    with pytest.raises(NodesError, match="is empty"):
+        given(" ")
+
+
 def test_objects_may_be_given_themselves():
     assert len(given(nodes(2))) == 2
     with pytest.raises(NodesError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -67,13 +68,29 @@ def _run(
         fault = _write_schedule(schedule, options["labels"], report)
         if fault:
             return _fault(fault)
-    sys.stdout.write(report.json(timing).decode() if json else report.text())
+    fault = _print(report.json(timing).decode() if json else report.text())
+    if fault:
+        return _fault(fault)
     return INTERRUPTED if report.partial else DONE
 
 
 def _fault(text: str) -> int:
     typer.echo(f"steersman simulate: {text}", err=True)
     return FAULTY
+
+
+def _print(text: str) -> str:
+    """Writes the report; what went wrong, or ""."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # whoever reads has seen enough: typer ends quietly
+    except OSError as error:
+        # What could not be written must not be tried again, and complained about, when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"cannot write the report: {error.strerror}"
+    return ""
 
 
 def _write_schedule(path: Path, labels: list[str], report: Report) -> str:

@@ -58,6 +58,8 @@ def given(nodes: int | str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> 
         return alike(nodes)
     if isinstance(nodes, str) and nodes.strip().lstrip("-").isdigit():
         return alike(int(nodes))
+    if isinstance(nodes, str) and not nodes.strip():
+        raise NodesError("--nodes is empty: give a number of nodes or a YAML file of Node objects")
     if isinstance(nodes, (str, os.PathLike)):
         return load(nodes)
     found = [_node(obj, "nodes", f"item {i}") for i, obj in enumerate(nodes)]
