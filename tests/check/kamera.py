@@ -107,3 +107,36 @@ def foo_bar() -> tuple[Scenario, Any]:
     w.run(foo=FooWalk, bar=BarFlip)
     w.confluent()
     return w, key
+
+
+class Claim(Controller):
+    """racecondition: claims an object that nobody owns, or that is meant for it."""
+
+    kind = f"{GROUP}/v1/Toggle"
+
+    def reconcile(self, c, key):
+        obj = c.get(key)
+        me, owner = c.manager, obj.status.owner
+        if not owner or (obj.spec.desired == me and owner != me):
+            c.patch_status(key, {"owner": me})
+
+
+class Duel(Controller):
+    """dueling: always writes its own name."""
+
+    kind = f"{GROUP}/v1/Toggle"
+
+    def reconcile(self, c, key):
+        c.patch_status(key, {"owner": c.manager})
+
+
+def toggle(controller: type[Controller]) -> tuple[Scenario, Any]:
+    """Two copies of a controller, alpha and beta, on an object that is meant for alpha."""
+    w = Scenario(controller.__name__.lower())
+    w.kind(TOGGLE)
+    key = w.apply(
+        {"apiVersion": f"{GROUP}/v1", "kind": "Toggle", "metadata": {"name": "x"}, "spec": {"desired": "alpha"}}
+    )
+    w.run(alpha=controller, beta=controller)
+    w.converges(lambda s: s[key].status.owner == "alpha").confluent()
+    return w, key

@@ -123,8 +123,9 @@ def _times(world: World) -> int:
     """Timers and, where times are compared, how long ago each of them was.
 
     Nobody compares times: when a timer rings makes no difference, only that it may. Else every time counts by its
-    distance from now, up to the longest delay that anybody compares with (what is older is just old), and by its place
-    in the order of times. With the table switched off everything counts as it is.
+    distance from now, up to the longest delay that anybody compares with (what is older is just old; the second now is
+    in is told from the past, since an object made now has the same time), and by its place in the order of times. With
+    the table switched off everything counts as it is.
     """
     system, now = world.system, world.now
     if not system.canon.table:
@@ -132,11 +133,13 @@ def _times(world: World) -> int:
     if system.horizon is None:
         return sum(term("wake", item) for item in world.wakes)
     total = sum(term("wake", item, max(0, at - now)) for item, at in world.wakes.items())
+    total += term("fraction", now % MICRO)
+    clip = max(system.horizon, MICRO)
     held = list(_held(world))
     order = sorted({time for _, times in held for time in times})
     rank = {time: number for number, time in enumerate(order)}
     for place, times in held:
-        total += term("times", place, tuple([(min(now - time, system.horizon), rank[time]) for time in times]))
+        total += term("times", place, tuple([(min(now - time, clip), rank[time]) for time in times]))
     return total
 
 

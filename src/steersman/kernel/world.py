@@ -311,9 +311,13 @@ class World:
         lost. Everything else a restart brings back: its first list puts every key there is on the queue."""
         out = {loop for (loop, _), flight in self.flights.items() if flight.wrote}
         out.update(self.memory)
+        listed: dict[int, set[Key]] = {}
         for loop, key in (*self.pending, *self.flights):
-            if loop not in out and self.store.get(key) is None:
-                out.add(loop)
+            if loop not in out:
+                if loop not in listed:
+                    listed[loop] = set(self.system.loops[loop].initial(self.store))
+                if key not in listed[loop]:
+                    out.add(loop)
         for (loop, _), view in self.views.items():
             if loop not in out and any(event.new is None for event, _ in view.waiting):
                 out.add(loop)

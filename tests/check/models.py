@@ -1,0 +1,146 @@
+"""Small systems for the tests of check: controllers made from a table, and scenarios over a few ConfigMaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+import steersman as sm
+from steersman.check.explore import Bounds, Explorer
+from steersman.kernel.object import Key
+
+ConfigMap = dict[str, Any]
+
+
+def config(name: str, **data: str) -> ConfigMap:
+    """A ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": data,
+    }
+
+
+def key(name: str) -> Key:
+    """Its key."""
+    return Key("", "ConfigMap", "default", name)
+
+
+def controller(name: str, reconcile: Callable[[Any, Key], Any], **attributes: Any) -> type[sm.Controller]:
+    """A controller of ConfigMaps from a function (client, key)."""
+    body = {"kind": "v1/ConfigMap", "name": name, "reconcile": lambda self, c, key: reconcile(c, key), **attributes}
+    return type(name.title(), (sm.Controller,), body)
+
+
+def writers(count: int, again: bool) -> sm.Scenario:
+    """Independent controllers: each writes its own object once. `again`: its own write wakes it once more."""
+    w = sm.Scenario(f"{count} writers")
+    for number in range(count):
+        name = f"o{number}"
+        w.apply(config(name))
+
+        def write(c: Any, key: Key) -> None:
+            if not c.get(key).data.done:
+                c.patch(key, {"data": {"done": "yes"}})
+
+        def woken(self: Any, event: Any, find: Any, name: str = name) -> list[Key]:
+            return [event.key] if event.key.name == name and (again or event.old is None) else []
+
+        w.run(controller(f"writer{number}", write, map_event=woken))
+    w.converges(lambda s: all(item.data.done for item in s.list("v1/ConfigMap"))).confluent()
+    return w
+
+
+def outcome(
+    scenario: sm.Scenario, *, limit: int = 4_000, switches: dict[str, bool] | None = None, **bounds: Any
+) -> Any:
+    """What a search says, in a form that two searches can be compared by; None when it was not finished."""
+    explorer = Explorer(scenario, Bounds(max_states=limit, **bounds), **(switches or {}))
+    verdict = explorer.run()
+    if not verdict.complete:
+        return None
+    return Outcome(explorer)
+
+
+class Outcome:
+    """States, transitions, what is violated, and the canonical stores at rest."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        graph, verdict = explorer.graph, explorer.verdict
+        self.violated = sorted({(v.kind, v.name) for v in verdict.violations})
+        self.size = (verdict.states, verdict.transitions)
+        ends = [r.states[0] for r in graph.recurrences() if r.terminal and not r.writes]
+        self.ends = sorted({explorer.world_at(graph.path(end)).store.sum_canonical for end in ends})
+        self.labels = [[graph.actions[action].label for action, _ in graph.edges(n)] for n in range(len(graph))]
+        self.explorer = explorer
+
+
+# -- random programs -----------------------------------------------------------------------------------------------
+
+NAMES = ("a", "b")
+VALUES = ("0", "1")
+Instruction = tuple[Any, ...]
+
+
+def run_program(program: tuple[Instruction, ...], c: Any, key: Key) -> float | None:
+    """Interprets a table of instructions as a reconcile."""
+    seen: dict[str, Any] = {}
+    again = None
+    for op, name, value in program:
+        try:
+            if op == "get":
+                seen[name] = c.get(globals()["key"](name), fresh=value == "1")
+            elif (op == "stop if" and seen.get(name) is not None and seen[name].data.get("v") == value) or (op == "stop unless" and seen.get(name) is None):
+                return again
+            elif op == "patch":
+                c.patch(globals()["key"](name), {"data": {"v": value}})
+            elif op == "update" and seen.get(name) is not None:
+                c.update({**seen[name], "data": {"v": value}})
+            elif op == "create":
+                c.create(config(name, v=value))
+            elif op == "delete":
+                uid = seen[name].metadata.uid if value == "1" and seen.get(name) is not None else ""
+                c.delete(globals()["key"](name), uid=uid)
+            elif op == "remember":
+                c.memory[name] = value
+            elif op == "stop if remembered" and c.memory.get(name) == value:
+                return again
+            elif op == "requeue":
+                again = 10.0 + 5 * int(value)
+            elif op == "stop while young" and seen.get(name) is not None:
+                if not c.after(seen[name].metadata.creationTimestamp, 10 * (1 + int(value))):
+                    return again
+            elif op == "count":
+                seen[name] = None if len(c.list("v1/ConfigMap", "default")) > int(value) else seen.get(name)
+        except sm.ApiError:
+            pass
+    return again
+
+
+PLAIN = ("get", "get", "stop if", "stop unless", "patch", "update", "create", "delete", "count")
+REMEMBERING = (*PLAIN, "remember", "stop if remembered")
+TIMED = (*PLAIN, "requeue", "stop while young")
+
+
+def programs(ops: tuple[str, ...], longest: int = 5) -> Any:
+    """Hypothesis: reconcile programs over two objects."""
+    instruction = st.tuples(st.sampled_from(ops), st.sampled_from(NAMES), st.sampled_from(VALUES))
+    return st.lists(instruction, min_size=1, max_size=longest).map(tuple)
+
+
+def program_scenario(table: list[tuple[Instruction, ...]], users: int = 0) -> sm.Scenario:
+    """One controller a program, over two ConfigMaps of which one is there."""
+    w = sm.Scenario("programs")
+    w.apply(config("a", v="0"))
+    for number, program in enumerate(table):
+        w.run(controller(f"p{number}", lambda c, key, program=program: run_program(program, c, key)))
+    if users > 0:
+        w.user("set", lambda c: c.patch(key("a"), {"data": {"v": "1"}}))
+    if users > 1:
+        w.user("remake", lambda c: (c.delete(key("a")), c.create(config("a", v="0"))))
+    w.always("never both one", lambda s: not (s[key("a")].data.v == "1" and s[key("b")].data.v == "1"))
+    w.converges(lambda s: s[key("a")].data.v != "1").confluent()
+    return w
