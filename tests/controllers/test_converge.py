@@ -46,6 +46,19 @@ def test_scaling_down_at_any_moment():
     assert {(ready_pods(w), len(objects(w, "Pod"))) for w in found.terminal} == {(1, 1)}
 
 
+def test_recreate_never_runs_two_templates_at_a_time():
+    change = {"spec": {"template": template("nginx:2", "node-1")}}
+    users = [user("change", lambda c: c.patch(WEB, change))]
+    recreate = deployment(1, strategy={"type": "Recreate"})
+
+    def one_template(w):
+        return len({pod.spec.containers[0].image for pod in objects(w, "Pod")}) <= 1
+
+    found = explore(lambda: make(ROLL, [recreate], users, atomic=True), one_template)
+    assert not found.findings
+    assert {(ready_pods(w), len(objects(w, "Pod"))) for w in found.terminal} == {(1, 1)}
+
+
 def test_a_new_template_at_any_moment():
     change = {"spec": {"template": template("nginx:2", "node-1")}}
     users = [user("change", lambda c: c.patch(WEB, change))]

@@ -23,8 +23,9 @@ def world(*objects, users=(), **options):
     return make([GarbageCollector], objects, users, **options)
 
 
-def test_dependents_of_a_deleted_owner_go_with_it_and_theirs_too():
-    w = world()
+@pytest.mark.parametrize("lag", [0, 1])
+def test_dependents_of_a_deleted_owner_go_with_it_and_theirs_too(lag):
+    w = world(lag=lag)
     c = client(w)
     top = c.create(config("top"))
     middle = c.create(config("middle", ref(top)))

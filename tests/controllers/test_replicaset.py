@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.controllers import pods
+from steersman.controllers import owned, pods
 from steersman.controllers.replicaset import ReplicaSet
 from steersman.kernel.object import Key
 from steersman.nodes.kubelet import VirtualKubelet
@@ -15,6 +15,7 @@ from tests.controllers.worlds import (
     make,
     objects,
     one,
+    put,
     ready_pods,
     replicaset,
     settle,
@@ -121,6 +122,18 @@ def test_no_owner_that_is_going_adopts():
     settle(w)
     assert [each.metadata.name for each in objects(w, "Pod")] == ["late"]
     assert not one(w, "Pod", "late").metadata.ownerReferences
+
+
+def test_no_owner_adopts_that_went_since_it_was_read():
+    w = make([], [replicaset(1), pod("orphan")])
+    c = client(w)
+    stale = c.get(WEB)
+    c.delete(WEB)
+    assert owned.claim(c, stale, "v1/Pod") == [] and not one(w, "Pod", "orphan").metadata.ownerReferences
+    c.patch(one(w, "Pod", "orphan"), {"metadata": {"annotations": {"was": stale.metadata.uid}}})  # not drawn again
+    put(w, replicaset(1))
+    assert owned.claim(c, stale, "v1/Pod") == [], "another incarnation does not count"
+    assert [each.metadata.name for each in owned.claim(c, c.get(WEB), "v1/Pod")] == ["orphan"]
 
 
 def test_a_refused_create_is_told_in_the_status():
