@@ -4,12 +4,16 @@
 reductions are for. ReplicaSet alone is explored between calls in test_replicaset.)
 """
 
+from random import Random
+
 import pytest
 
 from steersman.controllers.builtin import builtin
 from steersman.kernel.object import Key
+from steersman.kernel.system import Learned
+from steersman.kernel.transition import apply, enabled
 from steersman.nodes.kubelet import VirtualKubelet
-from tests.controllers.worlds import deployment, explore, make, objects, ready_pods, template, user
+from tests.controllers.worlds import deployment, explore, make, objects, one, ready_pods, template, user
 
 ALL = [*builtin(), VirtualKubelet]
 ROLL = [*builtin("deployment", "replicaset"), VirtualKubelet]
@@ -67,3 +71,31 @@ def test_a_new_template_at_any_moment():
     images = [{pod.spec.containers[0].image for pod in objects(w, "Pod")} for w in found.terminal]
     assert all(image == {"nginx:2"} for image in images)
     assert {(ready_pods(w), len(objects(w, "Pod"))) for w in found.terminal} == {(1, 1)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_walks_between_calls_with_stale_views_a_crash_and_conflicts(seed):
+    """What is too large to be searched: two replicas, a new template, a scaling, every fault at once."""
+    change = {"spec": {"template": template("nginx:2", "node-1")}}
+    users = [
+        user("change", lambda c: c.patch(WEB, change)),
+        user("scale", lambda c: c.patch(WEB, {"spec": {"replicas": 3}})),
+    ]
+    dice = Random(seed)
+    learned: list[Learned] = []
+    while True:
+        w = make(ALL, [deployment(2, progressDeadlineSeconds=600)], users, lag=1, budgets=(1, 1))
+        for each in learned:
+            w.system.learn(each)
+        try:
+            while actions := enabled(w):
+                w = apply(w, dice.choice(actions))
+            break
+        except Learned as again:
+            learned.append(again)
+    d = one(w, "Deployment")
+    assert ready_pods(w) == 3 == len(objects(w, "Pod")) == d.status.availableReplicas
+    assert {pod.spec.containers[0].image for pod in objects(w, "Pod")} == {"nginx:2"}
+    assert d.status.observedGeneration == d.metadata.generation
+    assert next(c.reason for c in d.status.conditions if c.type == "Progressing") == "NewReplicaSetAvailable"
+    assert not w.memory and not w.system.reexec.findings
