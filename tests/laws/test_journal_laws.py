@@ -30,6 +30,7 @@ class Busy(Mirror):
     """The same, on several threads."""
 
     name = "busy"
+    suffix = "busy"
     workers = 4
 
 

@@ -97,13 +97,14 @@ class Mirror(Controller):
     """Keeps, for every ConfigMap `x` labelled `mirror`, a ConfigMap `x-mirror` with the same data, and a count."""
 
     kind = "v1/ConfigMap"
+    suffix = "mirror"
 
     def reconcile(self, c: Any, key: Key) -> float | None:
         source = c.get(key)
         if source is None or "mirror" not in (source.metadata.labels or {}):
             return None
         c.memory["seen"] = c.memory.get("seen", 0) + 1
-        name = f"{key.name}-mirror"
+        name = f"{key.name}-{self.suffix}"
         copy = c.get(c.key("v1/ConfigMap", name, key.namespace))
         wanted = {**source.data, "seen": str(c.memory["seen"])}
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": key.name, "uid": source.metadata.uid}
@@ -112,6 +113,7 @@ class Mirror(Controller):
             c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": wanted})
             noted = {"generateName": f"{name}-", "namespace": key.namespace, "annotations": {"at": c.timestamp()}}
             c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": noted, "data": {"token": c.random(4)}})
+            c.delete(c.key("v1/ConfigMap", f"{name}-of-old", key.namespace))  # refused: it is not there
         elif {k: v for k, v in copy.data.items() if k != "seen"} != source.data:
             c.patch(copy, {"data": wanted}, rv=copy.metadata.resourceVersion)
         return None

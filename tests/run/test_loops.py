@@ -315,3 +315,26 @@ def test_deleted_keys_reach_a_controller_too():
             await until(lambda: ("a", True) in seen)
 
     run(scene())
+
+
+def test_a_look_at_a_heartbeat_leaves_no_record():
+    class Beats(Controller):
+        kind = "coordination.k8s.io/v1/Lease"
+
+        def reconcile(self, c, key):
+            looked.append(key.name)
+            if key.name == "named" and not (c.get(key).metadata.labels or {}):
+                c.patch(key, {"metadata": {"labels": {"seen": "yes"}}})
+
+    looked: list[str] = []
+
+    async def scene():
+        disk = memory()
+        async with plane(disk, Beats) as (heads, _):
+            for name in ("beat", "named"):
+                await heads.write(create("coordination.k8s.io/v1/Lease", name))
+            await until(lambda: looked.count("named") == 2 and "beat" in looked)
+        records = [entry.record for entry in disk.entries() if isinstance(entry.record, Reconcile)]
+        assert [record.key.name for record in records] == ["named"]
+
+    run(scene())

@@ -76,6 +76,11 @@ class Exchange:
         self._times.append(now)
         return now >= effect.what[0] + effect.what[1] if op == "after" else now
 
+    @property
+    def wrote(self) -> bool:
+        """Whether it asked for any write."""
+        return bool(self._writes)
+
     def _reader(self, effect: Effect) -> Store:
         store = self._heads.view() if effect.fresh else self._view
         self._reads.append(Read(str(effect), store.rev))

@@ -24,6 +24,7 @@ from steersman.run.components import ComponentRunner
 from steersman.run.exchange import Driver, Exchange
 from steersman.run.head import Heads
 from steersman.run.inbox import Inbox
+from steersman.run.load import HEAD_ONLY
 from steersman.run.queue import WorkQueue
 
 log = logging.getLogger("steersman.run")
@@ -150,7 +151,9 @@ class ControllerRunner:
         except BaseException as error:  # SystemExit and its like: a controller does not end the server
             result = Result(memory, error=f"{type(error).__name__}: {error}")
         end = "raised" if result.error is not None else "requeue" if _again(result) else "done"
-        self._heads.note(exchange.record(self.name, self._loop.code, key, end))
+        if exchange.wrote or key.gk not in HEAD_ONLY:
+            self._heads.note(exchange.record(self.name, self._loop.code, key, end))
+        # else: a look at a heartbeat that led to nothing; it could not be executed again, and there are thousands
         if result.memory is not memory:
             self._memory = result.memory
         self._requeue(key, result)
