@@ -93,7 +93,9 @@ def run_program(program: tuple[Instruction, ...], c: Any, key: Key) -> float | N
         try:
             if op == "get":
                 seen[name] = c.get(globals()["key"](name), fresh=value == "1")
-            elif (op == "stop if" and seen.get(name) is not None and seen[name].data.get("v") == value) or (op == "stop unless" and seen.get(name) is None):
+            elif (op == "stop if" and seen.get(name) is not None and seen[name].data.get("v") == value) or (
+                op == "stop unless" and seen.get(name) is None
+            ):
                 return again
             elif op == "patch":
                 c.patch(globals()["key"](name), {"data": {"v": value}})

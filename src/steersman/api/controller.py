@@ -67,15 +67,26 @@ class ControllerError(ValueError):
     """A controller's own declaration or watch function is at fault; the text names both."""
 
 
-def place_of(error: BaseException, own: str = "") -> str:
-    """`file, line n` where an exception was raised: in the innermost frame of file `own`, else in the innermost."""
-    place, trace = "", error.__traceback__
+_PACKAGE: Final = __file__.replace("\\", "/").rpartition("/api/")[0]
+_NOT_THEIRS: Final = tuple([f"{_PACKAGE}/{part}/" for part in ("api", "kernel", "check", "run", "sim")])
+
+
+def is_theirs(file: str) -> bool:
+    """Whether a source file is the person's own (or a built-in controller's): not Python's, not a library's."""
+    path = file.replace("\\", "/")
+    return not (path.startswith(("<", *_NOT_THEIRS)) or "/lib/python3" in path or "/site-packages/" in path)
+
+
+def place_of(error: BaseException) -> str:
+    """`file, line n`: the innermost place in the person's own code that an exception passed through."""
+    place, fallback, trace = "", "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file == own or not place.startswith(f"{own}, ") or not own:
-            place = f"{file}, line {trace.tb_lineno}"
+        fallback = f"{file}, line {trace.tb_lineno}"
+        if is_theirs(file):
+            place = fallback
         trace = trace.tb_next
-    return place
+    return place or fallback
 
 
 def _refuse(self: object, name: str, *_value: object) -> None:
@@ -133,8 +144,6 @@ class Loop:
         self.code = code_digest(cls)
         self._factory = factory
         self._sealed = _sealed(cls)
-        code = getattr(cls.reconcile, "__code__", None)
-        self._file: str = "" if code is None else code.co_filename
         self._everything = cls.kind == EVERY_KIND
         if not cls.kind:
             raise TypeError(f"{cls.__name__} does not say which kind it reconciles; set kind = 'group/version/Kind'")
@@ -156,7 +165,7 @@ class Loop:
         try:
             return self._triggers(event, store)
         except Exception as error:
-            name = f"{event.key}: {type(error).__name__}: {error} ({place_of(error, self._file)})"
+            name = f"{event.key}: {type(error).__name__}: {error} ({place_of(error)})"
             raise ControllerError(
                 f"controller {self.name}: what maps events to keys (watches, map_event) failed on {name}"
             ) from error
@@ -226,7 +235,7 @@ class Loop:
             error, api_error = f"{failure.reason}: {failure.message}", True
         except (Exception, SystemExit) as failure:
             error = f"{type(failure).__name__}: {failure}"
-            where = place_of(failure, self._file)
+            where = place_of(failure)
         if isinstance(again, (int, float)) and not isinstance(again, bool):
             client.requeue(again)
         kept = remembered.frozen() if remembered.changed else memory

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
+
+from steersman.api.controller import is_theirs
 
 NAMES: Final = {"set": "__steersman_set__", "frozenset": "__steersman_frozenset__"}
 
@@ -85,30 +86,23 @@ class _Rewriter(ast.NodeTransformer):
 
 
 class Backwards:
-    """A context in which the sets of some classes' modules iterate backwards. Reusable; nothing to do costs nothing."""
+    """A context in which the sets that some classes' code makes iterate backwards. Reusable; nothing to do costs
+    nothing."""
 
     def __init__(self, classes: Iterable[type[Any]]) -> None:
         self._swaps: list[tuple[FunctionType, CodeType, CodeType]] = []
-        bases = {base for cls in classes for base in cls.__mro__ if not base.__module__.startswith("steersman.api")}
-        for name in sorted({base.__module__ for base in bases} - {"builtins"}):
-            module = sys.modules.get(name)
-            if module is not None and not NAMES.keys() & vars(module).keys():
-                self._prepare(module, [base for base in bases if base.__module__ == name])
-
-    def _prepare(self, module: ModuleType, classes: list[type[Any]]) -> None:
-        try:
-            source, file = inspect.getsource(module), inspect.getsourcefile(module) or "?"
-            tree = ast.parse(source)
-        except (OSError, TypeError, SyntaxError):
-            return  # no source: this test is not made
-        if not any(_makes_set(node) for node in ast.walk(tree)):
-            return
-        rewritten = compile(ast.fix_missing_locations(_Rewriter().visit(tree)), file, "exec")
-        codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(rewritten)}
-        for function in _functions(module, classes):
+        rewritten: dict[str, dict[tuple[str, int], CodeType]] = {}
+        for function in _reachable(classes):
             old = function.__code__
+            codes = rewritten.get(old.co_filename)
+            if codes is None:
+                codes = rewritten[old.co_filename] = _rewritten(function)
             new = codes.get((old.co_qualname, old.co_firstlineno))
-            if new is not None and new.co_freevars == old.co_freevars and _uses(new):
+            if (
+                new is not None
+                and new.co_freevars == old.co_freevars
+                and not NAMES.keys() & function.__globals__.keys()
+            ):
                 function.__globals__[NAMES["set"]] = BackwardSet
                 function.__globals__[NAMES["frozenset"]] = BackwardFrozenSet
                 self._swaps.append((function, old, new))
@@ -128,10 +122,15 @@ class Backwards:
         return len(self._swaps)
 
 
-def _makes_set(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in NAMES
-    return isinstance(node, (ast.Set, ast.SetComp))
+def _rewritten(function: FunctionType) -> dict[tuple[str, int], CodeType]:
+    """The functions of a file that make sets, compiled anew, by name and line; none when there is no source."""
+    try:
+        source = "".join(inspect.findsource(function)[0])
+        tree = _Rewriter().visit(ast.parse(source))
+        module = compile(ast.fix_missing_locations(tree), function.__code__.co_filename, "exec")
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return {}
+    return {(code.co_qualname, code.co_firstlineno): code for code in _codes(module) if _uses(code)}
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -145,21 +144,38 @@ def _uses(code: CodeType) -> bool:
     return any(name in part.co_names for part in _codes(code) for name in NAMES.values())
 
 
-def _functions(module: ModuleType, classes: list[type[Any]]) -> Iterator[FunctionType]:
-    """The functions of a module and of some classes of it, once each."""
+def _reachable(classes: Iterable[type[Any]]) -> Iterator[FunctionType]:
+    """Functions of the person's own that the classes' methods can reach: by name, through closures and modules."""
     seen: set[int] = set()
-    work: list[Any] = [item for item in vars(module).values() if getattr(item, "__module__", "") == module.__name__]
-    work.extend(classes)
+    work: list[Any] = list(classes)
     while work:
         item = work.pop()
         if id(item) in seen:
             continue
         seen.add(id(item))
         if isinstance(item, FunctionType):
-            yield item
+            if is_theirs(item.__code__.co_filename):
+                yield item
+                work.extend(_used_by(item))
         elif isinstance(item, (staticmethod, classmethod)):
             work.append(item.__func__)
         elif isinstance(item, property):
             work.extend([part for part in (item.fget, item.fset) if part is not None])
-        elif isinstance(item, type) and item.__module__ == module.__name__:
-            work.extend(vars(item).values())
+        elif isinstance(item, type):
+            work.extend([part for base in item.__mro__ if base is not object for part in vars(base).values()])
+
+
+def _used_by(function: FunctionType) -> Iterator[Any]:
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    for name in sorted(names):
+        found = function.__globals__.get(name)
+        if isinstance(found, ModuleType):
+            yield from [getattr(found, other, None) for other in sorted(names)]
+        elif isinstance(found, (FunctionType, type)):
+            yield found
+    yield from function.__defaults__ or ()
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue

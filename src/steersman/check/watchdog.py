@@ -13,6 +13,7 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from steersman.api.controller import is_theirs
 from steersman.kernel.reexec import Hung, Reexec
 
 if TYPE_CHECKING:
@@ -66,10 +67,10 @@ class Watchdog:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The innermost line inside `reconcile` or what it calls that is not Python's own or ours."""
+    """The innermost line of the person's own code."""
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(("<", sys.base_prefix)) and "/steersman/" not in file.replace("\\", "/"):
+        if is_theirs(file):
             return f"{file}, line {frame.f_lineno}, in {frame.f_code.co_name}"
         frame = frame.f_back
     return "somewhere"

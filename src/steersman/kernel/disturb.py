@@ -106,7 +106,7 @@ def same_json(a: Any, b: Any, how: Disturbed, tree: Any = None) -> bool:
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         below = tree.get("[]") if isinstance(tree, dict) else None
         return len(a) == len(b) and all(same_json(x, y, how, below) for x, y in zip(a, b, strict=True))
-    if type(a) is type(b) and a == b:
+    if type(a) is type(b) and (a == b or (a != a and b != b)):
         return True
     if how.generations and tree == "rank" and type(a) is int and type(b) is int:
         return abs(a - b) == GENERATION_SHIFT

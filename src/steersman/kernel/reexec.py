@@ -28,6 +28,9 @@ from .value import Frozen, ValueRefused, freeze
 
 MAX_CALLS: Final = 10_000
 """Calls of one reconcile: more is a loop that never ends (Kubernetes' own busiest make some hundreds)."""
+PLAIN_EXECUTIONS: Final = 3
+"""Undisturbed executions that must agree before a difference is put down to the disturbance: a controller may go back
+and forth."""
 
 
 class Hung(BaseException):
@@ -106,7 +109,7 @@ class Node:
     """A reconcile in flight: a place in the trie of outcomes."""
 
     __slots__ = ("canonical", "children", "depth", "effect", "key", "loop", "memory", "outcome", "parent", "result",
-                 "version")  # fmt: skip
+                 "stamps", "version")  # fmt: skip
 
     def __init__(
         self, loop: int, key: Key, memory: Frozen | None, parent: Node | None, outcome: Outcome | None
@@ -118,6 +121,10 @@ class Node:
         self.outcome = outcome
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.canonical = 0
+        self.stamps: tuple[int, ...] = () if parent is None else parent.stamps
+        """The times it was given as text (`c.timestamp`)."""
+        if outcome is not None and isinstance(outcome.value, Stamp):
+            self.stamps += (outcome.value,)
         self.effect: Effect | None = None
         """The next call; None when the reconcile has ended."""
         self.result: Result | None = None
@@ -281,9 +288,10 @@ class Reexec:
         ranks, times = table and self.canon.ranks, table and not self.times
         if self._agrees(node, journal, Disturbed(True, ranks, times), self.vary):
             return
-        if not self._agrees(node, journal, NOTHING, nullcontext):
+        plain = [self._agrees(node, journal, NOTHING, nullcontext) for _ in range(PLAIN_EXECUTIONS)]
+        if not all(plain):
             self._differs("non-determinism", "the same reads", node, journal, nullcontext)
-        elif not self._agrees(node, journal, NOTHING, self.vary):
+        elif self.vary is not nullcontext and not self._agrees(node, journal, NOTHING, self.vary):
             self._differs("set-order", "another order of a set", node, journal, self.vary)
         elif not self._agrees(node, journal, Disturbed(True, False, False), nullcontext):
             text = "computes with resourceVersion, which is only ever to be compared"
