@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.api import stored
 from steersman.api.begin import Api
+from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.api.stored import Loader, StoredError, dump, load
 from steersman.kernel.effect import Call, Commit, Request
@@ -16,6 +17,7 @@ from steersman.kernel.fieldset import from_json
 from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen, freeze
+from tests.api.values import value
 
 API = Api(Kinds.builtin())
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
@@ -90,13 +92,37 @@ def test_what_the_request_machine_makes_comes_back():
         found = API.kinds.find(kind)
         key = Key(*found.gk, "default" if found.namespaced else "", name)
         body = {"metadata": {"name": name}, **body}
-        outcome = API.begin(store, Request("create", key, body, actor="ann", now=1_780_000_000_000_000))
-        while isinstance(outcome, Call):
-            outcome = outcome.resume("uid")
-        assert isinstance(outcome, Commit)
-        obj = store.commit(outcome).new
+        obj = _commit(store, Request("create", key, body))
         assert load(dump(obj)).term == obj.term
         assert orjson.loads(dump(obj)) == orjson.loads(obj.to_json())
+
+
+KINDS = [kind for kind in API.kinds.all() if kind.gk != ("", "Namespace")]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(st.sampled_from(KINDS), st.data())
+def test_any_object_that_is_accepted_comes_back(kind, data):
+    """Whatever passes validation: values of the kind's own schema, mostly odd ones."""
+    store = Store()
+    body = data.draw(value(kind.schema))
+    body |= {"metadata": {"name": "a"}, "apiVersion": kind.api_version, "kind": kind.kind}
+    key = Key(*kind.gk, "default" if kind.namespaced else "", "a")
+    if kind.namespaced:
+        _commit(store, Request("create", Key("", "Namespace", "", "default"), {"metadata": {"name": "default"}}))
+    try:
+        obj = _commit(store, Request("create", key, body))
+    except ApiError:
+        return
+    assert load(dump(obj)).term == obj.term
+
+
+def _commit(store, request):
+    outcome = API.begin(store, request._replace(actor="ann", now=1_780_000_000_000_000))
+    while isinstance(outcome, Call):
+        outcome = outcome.resume("uid")
+    assert isinstance(outcome, Commit)
+    return store.commit(outcome).new
 
 
 def test_equal_sections_are_shared():

@@ -12,6 +12,7 @@ import steersman.journal as sj
 from steersman.api.errors import AlreadyExists, ApiError, Invalid, ServiceUnavailable
 from steersman.journal import Fenced, JournalError, JournalFull
 from steersman.kernel.changelog import Gone
+from steersman.kernel.effect import Request
 from steersman.run.head import Heads
 from steersman.run.load import StartError, check_history, sums_of
 from tests.run.plane import API, create, delete, heads_over, key, memory, namespace, patch, until
@@ -335,5 +336,23 @@ def test_a_durable_head_that_differs_from_what_was_appended_stops_the_writer():
             heads._durable.sum_full ^= 1
             with pytest.raises(ServiceUnavailable, match="is not what was appended"):
                 await heads.write(create("v1/ConfigMap", "a"))
+
+    run(scene())
+
+
+def test_a_pod_with_an_empty_node_name_does_not_spoil_the_store():
+    async def scene():
+        disk = memory()
+        async with heads_over(disk) as heads:
+            await namespace(heads)
+            spec = {"nodeName": "", "containers": [{"name": "c", "image": "i"}]}
+            await heads.write(create("v1/Pod", "p", spec=spec))
+            target = {"target": {"kind": "Node", "name": "n1"}}
+            await heads.write(Request("create", key("v1/Pod", "p"), target, "binding", actor="ann"))
+            await heads.write(patch("v1/Pod", "p", {"metadata": {"labels": {"a": "b"}}}))
+            assert heads.store.get(key("v1/Pod", "p")).value.spec.nodeName == "n1"
+        assert check_history(disk.journal) == []
+        async with heads_over(disk) as heads:
+            assert heads.store.get(key("v1/Pod", "p")).node == "n1"
 
     run(scene())
