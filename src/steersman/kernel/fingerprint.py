@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import orjson
 
-from .disturb import RFC3339, Stamp
+from .disturb import RFC3339
 from .effect import MICRO
 from .identity import digest, term
 from .object import MASK, SORTED, Key, Object
+from .store import Store
 from .world import World
 
 TIMES_LIMIT: Final = 1 << 18
@@ -135,47 +136,72 @@ def _times(world: World) -> int:
     total = sum(term("wake", item, max(0, at - now)) for item, at in world.wakes.items())
     total += term("fraction", now % MICRO)
     clip = max(system.horizon, MICRO)
-    held = list(_held(world))
-    order = sorted({time for _, times in held for time in times})
-    rank = {time: number for number, time in enumerate(order)}
-    for place, times in held:
+    distinct = _distinct(world)
+    if len(distinct) <= 1:  # the usual case; which fields hold it is in the canonical digests
+        return total + sum(term("one time", min(now - time, clip)) for time in distinct)
+    rank = {time: number for number, time in enumerate(sorted(distinct))}
+    for place, times in _held(world):
         total += term("times", place, tuple([(min(now - time, clip), rank[time]) for time in times]))
     return total
 
 
+def _distinct(world: World) -> set[int]:
+    """Every time that anything in the world holds."""
+    distinct = set(_times_of_store(world.store)[0])
+    for view in world.views.values():
+        for event, _ in view.waiting:
+            if event.old is not None:
+                distinct.update(_times_of(event.old))
+    for flight in world.flights.values():
+        for seen in flight.versions.values():
+            for obj in seen:
+                distinct.update(_times_of(obj))
+        distinct.update(flight.node.stamps)
+    for memory in world.memory.values():
+        distinct.update(_parsed(orjson.dumps(memory, option=SORTED)))
+    return distinct
+
+
 def _held(world: World) -> Iterator[tuple[Any, tuple[int, ...]]]:
     """Every place that holds times, and its times in the order in which they stand there."""
-    for obj in world.store.objects():
-        yield from _of("head", obj)
+    yield from _times_of_store(world.store)[1]
     for (loop, gk), view in world.views.items():
         for number, (event, _) in enumerate(view.waiting):
             if event.old is not None:
-                yield from _of(("view", loop, gk, number), event.old)
+                yield ("view", loop, gk, number, event.key), _times_of(event.old)
     for item, flight in world.flights.items():
-        for seen_ones in flight.versions.values():
-            for number, obj in enumerate(seen_ones):
-                yield from _of(("flight", item, number), obj)
-        stamps = tuple([outcome.value for outcome in flight.node.journal() if isinstance(outcome.value, Stamp)])
-        if stamps:
-            yield ("stamps", item), stamps
+        for key, seen in flight.versions.items():
+            for number, obj in enumerate(seen):
+                yield ("flight", item, key, number), _times_of(obj)
+        if flight.node.stamps:
+            yield ("stamps", item), flight.node.stamps
     for loop, memory in world.memory.items():
-        times = _parsed(orjson.dumps(memory, option=SORTED))
-        if times:
-            yield ("memory", loop), times
+        yield ("memory", loop), _parsed(orjson.dumps(memory, option=SORTED))
 
 
-def _of(place: Any, obj: Object) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    times: tuple[int, ...] = ()
-    for section in (obj.meta, obj.spec, obj.rest, obj.status):
-        if section is not None:
-            found = _known.get(section.digest)
-            if found is None:
-                if len(_known) >= TIMES_LIMIT:
-                    _known.clear()
-                found = _known[section.digest] = _parsed(section.raw)
-            times += found
-    if times:
-        yield (place, obj.key), times
+def _times_of_store(store: Store) -> tuple[tuple[int, ...], list[tuple[Any, tuple[int, ...]]]]:
+    """(distinct times, times by object) of a store; kept with it, for most actions do not write."""
+    found: tuple[tuple[int, ...], list[tuple[Any, tuple[int, ...]]]] | None = store.times
+    if found is None:
+        held = [(("head", obj.key), times) for obj in store.objects() if (times := _times_of(obj))]
+        found = store.times = (tuple({time: None for _, times in held for time in times}), held)
+    return found
+
+
+def _times_of(obj: Object) -> tuple[int, ...]:
+    times = obj.times
+    if times is None:
+        times = ()
+        for section in (obj.meta, obj.spec, obj.rest, obj.status):
+            if section is not None:
+                found = _known.get(section.digest)
+                if found is None:
+                    if len(_known) >= TIMES_LIMIT:
+                        _known.clear()
+                    found = _known[section.digest] = _parsed(section.raw)
+                times += found
+        obj.times = times
+    return times
 
 
 _known: dict[int, tuple[int, ...]] = {}

@@ -1,6 +1,6 @@
 """Identity: when two states are the same for everybody who could tell.
 
-One reviewed table says, by kind and path, what of an object does not count: `drop` (nobody compares it), `rank`
+One reviewed table says, by kind and path, what of an object does not count: `drop` (only that it is there), `rank`
 (only its order among the like values of the same object counts), `token` (kept: check's uids and generated names are
 canonical already, see `smallest`), `clip` (values above a bound are one). Without it no livelock ever closes into a
 loop: generations and times count up for ever. `Canon(())` is the table switched off (law C1).
@@ -165,8 +165,8 @@ def _apply(value: Any, tree: Tree, counters: list[Any]) -> Any:
             out[name] = action
         elif action.startswith("clip:"):
             out[name] = min(item, int(action[5:])) if isinstance(item, int) else item
-        elif action != "drop":
-            out[name] = item
+        else:  # dropped: that it is there still counts
+            out[name] = "-"
     return out
 
 

@@ -182,6 +182,7 @@ class Object:
         "rv",
         "spec",
         "status",
+        "times",
     )
 
     def __init__(
@@ -207,6 +208,8 @@ class Object:
         self.node = node
         self._term = -1
         self._content = -1
+        self.times: tuple[int, ...] | None = None
+        """The times that stand in it, in microseconds, once somebody asked (`kernel.fingerprint`)."""
         self._canon: Any = None
 
     @property
@@ -283,6 +286,7 @@ class Object:
         other = self.replace(rv=rv)
         other._canon = self._canon
         other._content = self._content
+        other.times = self.times
         return other
 
     def same_content(self, other: Object) -> bool:

@@ -35,7 +35,7 @@ ADOPTABLE: Final = frozenset({("", "Pod"), ("apps", "ReplicaSet")})
 def _owner_uids(obj: Object) -> tuple[str, ...]:
     owners = obj.meta.value.get("ownerReferences") or ()
     uids = tuple([owner["uid"] for owner in owners])
-    if (obj.key.group, obj.key.kind) in ADOPTABLE and not any([owner.get("controller") for owner in owners]):
+    if (obj.key.group, obj.key.kind) in ADOPTABLE and not any(owner.get("controller") for owner in owners):
         return (*uids, "")
     return uids
 
@@ -105,7 +105,17 @@ class _Kind:
 class Store:
     """See the module's text. Reads never fail: what is not there is None or an empty iterator."""
 
-    __slots__ = ("_indexes", "_kinds", "_owner", "config", "rev", "sum_canonical", "sum_full", "sum_head_only")
+    __slots__ = (
+        "_indexes",
+        "_kinds",
+        "_owner",
+        "config",
+        "rev",
+        "sum_canonical",
+        "sum_full",
+        "sum_head_only",
+        "times",
+    )
 
     def __init__(self, config: StoreConfig | None = None) -> None:
         self.config = config or StoreConfig()
@@ -114,6 +124,8 @@ class Store:
         self.sum_full = 0
         self.sum_head_only = 0
         self.sum_canonical = 0
+        self.times: Any = None
+        """What `kernel.fingerprint` knows of the times in it; forgotten with every write."""
         self._owner: object = object()
         self._kinds: dict[GK, _Kind] = {}
         self._indexes: dict[str, SortedMap[tuple[str, Key], None]] = {}
@@ -126,6 +138,7 @@ class Store:
         other.sum_full = self.sum_full
         other.sum_head_only = self.sum_head_only
         other.sum_canonical = self.sum_canonical
+        other.times = self.times
         other._owner = object()
         other._kinds = self._kinds.copy()
         other._indexes = self._indexes.copy()
@@ -294,6 +307,7 @@ class Store:
         return kind
 
     def _account(self, old: Object | None, new: Object | None) -> None:
+        self.times = None
         some: Any = new if old is None else old
         gk = (some.key.group, some.key.kind)
         for index in self.config.indexes_of(gk):
