@@ -199,7 +199,9 @@ class Graph:
             if found is not None:
                 out.append(found)
             elif unfair:
-                work.extend(self._components([state for state in component if state not in unfair]))
+                rest = [state for state in component if state not in unfair]
+                if rest:
+                    work.extend(self._components(rest))
         out.sort()
         return out
 
@@ -230,48 +232,48 @@ class Graph:
         return None, unfair if cyclic else set()
 
     def _components(self, among: Sequence[int] | None) -> Iterator[list[int]]:
-        """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion)."""
+        """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion), of all
+        states or of some. Costs what it looks at, however large the rest of the graph is."""
         faulty = [action.op in FAULTS for action in self.actions]
-        count = len(self)
-        index = array("I", [NONE]) * count
-        low = array("I", bytes(4 * count))
-        on_stack = bytearray(count)
-        allowed = bytearray([1]) * count if among is None else bytearray(count)
-        for state in among or ():
-            allowed[state] = 1
+        states: Sequence[int] = range(len(self)) if among is None else among
+        places = None if among is None else {state: at for at, state in enumerate(among)}
+        index = array("I", [NONE]) * len(states)
+        low = array("I", bytes(4 * len(states)))
+        on_stack = bytearray(len(states))
         stack: list[int] = []
         clock = 0
-        for root in range(count) if among is None else among:
+        for root, state in enumerate(states):
             if index[root] != NONE:
                 continue
-            work: list[tuple[int, Iterator[tuple[int, int]]]] = [(root, self.edges(root))]
+            work: list[tuple[int, Iterator[tuple[int, int]]]] = [(root, self.edges(state))]
             index[root] = low[root] = clock
             clock += 1
             stack.append(root)
             on_stack[root] = 1
             while work:
-                state, edges = work[-1]
+                here, edges = work[-1]
                 pushed = False
                 for action, target in edges:
-                    if faulty[action] or not allowed[target]:
+                    there = target if places is None else places.get(target, -1)
+                    if there < 0 or faulty[action]:
                         continue
-                    if index[target] == NONE:
-                        index[target] = low[target] = clock
+                    if index[there] == NONE:
+                        index[there] = low[there] = clock
                         clock += 1
-                        stack.append(target)
-                        on_stack[target] = 1
-                        work.append((target, self.edges(target)))
+                        stack.append(there)
+                        on_stack[there] = 1
+                        work.append((there, self.edges(target)))
                         pushed = True
                         break
-                    if on_stack[target] and index[target] < low[state]:
-                        low[state] = index[target]
+                    if on_stack[there] and index[there] < low[here]:
+                        low[here] = index[there]
                 if pushed:
                     continue
                 work.pop()
-                if work and low[state] < low[work[-1][0]]:
-                    low[work[-1][0]] = low[state]
-                if low[state] == index[state]:
-                    yield _unstack(stack, on_stack, state)
+                if work and low[here] < low[work[-1][0]]:
+                    low[work[-1][0]] = low[here]
+                if low[here] == index[here]:
+                    yield [states[member] for member in _unstack(stack, on_stack, here)]
 
     def cycle(self, component: Sequence[int]) -> list[Action]:
         """A cycle inside a component that changes the store, from its first state; empty when there is none."""
