@@ -1,4 +1,4 @@
-"""Intake: what is taken in as it is, what is brought into form, what is dropped, what is refused and how that is told."""
+"""Intake: what is taken in as it is, brought into form, dropped, or refused, and how that is told."""
 
 import pytest
 from hypothesis import given, settings

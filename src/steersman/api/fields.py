@@ -234,6 +234,9 @@ def compare(schema: Schema | None, old: Any, new: Any) -> Change:
             if before == after:
                 return _compare_pairs(schema, before, old, new)
             return _compare_items(schema, dict(zip(before, old, strict=True)), dict(zip(after, new, strict=True)))
+    if isinstance(old, dict) or isinstance(new, dict):
+        gone = added(schema, old)  # one of them is no map: what was below goes, what is below now appears
+        return added(schema, new), node(dict(zip(gone.names, gone.kids, strict=True)))
     return LEAF, NOTHING
 
 
@@ -283,6 +286,9 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
                 removed[_FIELD[name]] = gone
         elif before != item or type(before) is not kind:
             leaves.append(name)
+            gone = compare(fields.get(name, others), before, item)[1] if isinstance(before, dict) else NOTHING
+            if gone is not NOTHING:
+                removed[_FIELD[name]] = gone
     if met < len(old):
         for name, item in old.items():
             if name not in new:
