@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import resource
+import subprocess
 import sys
 import time
 
@@ -67,25 +68,30 @@ def template(number: int) -> Frozen:
 
 
 def status(number: int, phase: int, image: str) -> dict[str, object]:
-    """A fresh status, as a kubelet sends it: 0 scheduled, 1 starting, 2 ready."""
-    now = f"2026-05-28T20:{number % 60:02d}:{phase:02d}Z"
-    ready = "True" if phase == 2 else "False"
+    """A fresh status, as a kubelet sends it: 0 scheduled, 1 starting, 2 ready. As a kubelet does, a condition keeps the
+    time at which it last changed."""
+    times = [f"2026-05-28T20:{number % 60:02d}:{second:02d}Z" for second in range(3)]
+    turned = {
+        "Initialized": 0,
+        "PodScheduled": 0,
+        "PodReadyToStartContainers": 1,
+        "ContainersReady": 2,
+        "Ready": 2,
+    }
     conditions = [
         {
             "type": kind,
-            "status": "True" if kind in ("PodScheduled", "Initialized") else ready,
-            "lastTransitionTime": now,
+            "status": "True" if phase >= when else "False",
+            "lastTransitionTime": times[when if phase >= when else 0],
         }
-        for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled", "PodReadyToStartContainers")
+        for kind, when in turned.items()
     ]
-    out: dict[str, object] = {
-        "phase": "Running" if phase else "Pending",
-        "conditions": conditions,
-        "qosClass": "Burstable",
-    }
+    out: dict[str, object] = {"phase": "Running" if phase else "Pending", "conditions": conditions}
+    out["qosClass"] = "Burstable"
     if phase:
         ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-        out |= {"hostIP": f"192.168.{number % 250}.7", "podIP": ip, "podIPs": [{"ip": ip}], "startTime": now}
+        out |= {"hostIP": f"192.168.{number % 250}.7", "podIP": ip, "podIPs": [{"ip": ip}], "startTime": times[1]}
+        running = {"running": {"startedAt": times[2]}}
         out["containerStatuses"] = [
             {
                 "name": name,
@@ -95,9 +101,7 @@ def status(number: int, phase: int, image: str) -> dict[str, object]:
                 "ready": phase == 2,
                 "started": phase == 2,
                 "restartCount": 0,
-                "state": {"running": {"startedAt": now}}
-                if phase == 2
-                else {"waiting": {"reason": "ContainerCreating"}},
+                "state": running if phase == 2 else {"waiting": {"reason": "ContainerCreating"}},
             }
             for name in ("app", "log")
         ]
@@ -186,14 +190,13 @@ def time_lists(store: Store) -> str:
 
 
 def main() -> int:
-    """Runs both shapes; the exit code says whether the gates hold."""
+    """Runs both shapes, each in a process of its own; the exit code says whether the gates hold."""
     pods = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    gc.disable()
-    held = [measure(pods, 1)]
-    PARSED.clear()
-    gc.collect()
-    held.append(measure(pods, 1_000))
-    return 0 if all(held) else 1
+    if len(sys.argv) > 2:
+        gc.disable()
+        return 0 if measure(pods, int(sys.argv[2])) else 1
+    shapes = [subprocess.call([sys.executable, __file__, str(pods), shape]) for shape in ("1", "1000")]
+    return max(shapes)
 
 
 if __name__ == "__main__":
