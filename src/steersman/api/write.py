@@ -310,10 +310,10 @@ def split_node_name(kind: Kind, spec: Section | None) -> tuple[Section | None, s
     """A pod's spec without nodeName, and the nodeName: thousands of bound pods share the former."""
     if spec is None or kind.gk != ("", "Pod"):
         return spec, None
-    name = spec.value.get("nodeName")
-    if not name:
+    if "nodeName" not in spec.value:
         return spec, None
-    return Section(Frozen({field: item for field, item in spec.value.items() if field != "nodeName"})), name
+    rest = Frozen({field: item for field, item in spec.value.items() if field != "nodeName"})
+    return Section(rest), spec.value["nodeName"] or None
 
 
 def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:

@@ -16,9 +16,8 @@ from steersman.journal import Commit as CommitRecord
 from steersman.journal import Input, Reconcile, Record, Sums
 from steersman.journal.record import Verb
 from steersman.kernel.effect import Call, Commit, Event, Outcome, Reply, Request
-from steersman.kernel.object import Object, Section
+from steersman.kernel.object import Object
 from steersman.kernel.store import Store
-from steersman.kernel.value import Frozen
 from steersman.run.load import retention, sums_of
 
 NAME_ATTEMPTS: Final = 8
@@ -107,7 +106,6 @@ def stage(group: Group, tentative: Store, commit: Commit, request: Request, orig
     """Commits to the tentative head and puts the records into the open group. Raises `ApiError` 413."""
     if commit.new is not None:
         _check_size(commit.new)
-        commit = commit._replace(new=_storable(commit.new))
     event = tentative.commit(commit)
     if event is None:
         raise errors.internal(f"{commit.key} changed between begin and commit")
@@ -132,16 +130,6 @@ def stage(group: Group, tentative: Store, commit: Commit, request: Request, orig
         group.records.append(taken)
     group.events.append(event)
     return event
-
-
-def _storable(obj: Object) -> Object:
-    """A bound pod whose spec has an (empty) nodeName of its own, beside the overlay, would come back from its stored
-    form without it, and so with another digest: such a store could not be started again."""
-    if obj.node is None or obj.spec is None or b'"nodeName"' not in obj.spec.raw or "nodeName" not in obj.spec.value:
-        return obj
-    return obj.replace(
-        spec=Section(Frozen({name: part for name, part in obj.spec.value.items() if name != "nodeName"}))
-    )
 
 
 def _check_size(obj: Object) -> None:
