@@ -188,4 +188,4 @@ def test_the_mark_is_no_part_of_the_value():
     value.mark = "cached"
     assert value == {"a": 1}
     assert orjson.dumps(value) == b'{"a":1}'
-    assert getattr(EMPTY, "mark", None) is None
+    assert getattr(freeze({}), "mark", None) is None

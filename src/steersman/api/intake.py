@@ -71,9 +71,10 @@ def _take_quantity(value: Any) -> Any:
         return None
     if type(value) in (str, int, float):
         try:
-            return _quantity(value)
+            made = _quantity(value)
         except ValueError:
-            pass
+            raise Misfit from None
+        return value if made == value else made  # the same object where it can be: parts are told apart by identity
     raise Misfit
 
 
