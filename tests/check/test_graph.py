@@ -45,7 +45,9 @@ ACTORS = (
 def graphs(most=6):
     def edges(count):
         edge = st.tuples(st.integers(0, count - 1), st.sampled_from(ACTORS), st.integers(0, count - 1))
-        return st.tuples(st.just(count), st.lists(edge, max_size=12), st.lists(st.integers(0, 2), min_size=count, max_size=count))
+        return st.tuples(
+            st.just(count), st.lists(edge, max_size=12), st.lists(st.integers(0, 2), min_size=count, max_size=count)
+        )
 
     return st.integers(1, most).flatmap(edges)
 

@@ -1,7 +1,9 @@
 """Seeded random walks: for what is too large to be searched exhaustively. Always BOUNDED.
 
 A walk takes one enabled Action after another until nothing is left to do. Its seed makes it repeatable; what it finds
-is minimised by lenient replay.
+is minimised by lenient replay. Even seeds choose evenly; odd ones by priorities that change a few times, so that one
+actor is far ahead or far behind for long (the idea of PCT: Burckhardt and others, ASPLOS 2010), with one priority an
+actor: a controller, each of its views, each user.
 """
 
 from __future__ import annotations
@@ -24,6 +26,41 @@ DEFAULT_DEPTH: Final = 2_000
 """Steps of a walk that does not come to rest."""
 FAULT_CHANCE: Final = 0.15
 """How often a fault is taken where one is possible: rare enough that the rest of a walk is ordinary life."""
+
+
+CHANGES: Final = 3
+"""Changes of priority on a walk: the bugs worth finding need few."""
+CHANGE_WITHIN: Final = 60
+"""Steps within which they happen: about the length of a walk that comes to rest."""
+
+
+class Priorities:
+    """Who goes first on a walk by priorities."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._of: dict[tuple[str, str, str], float] = {}
+        self._changes = {chance.randrange(CHANGE_WITHIN) for _ in range(CHANGES)}
+        self._step = 0
+
+    def choose(self, actions: list[Action]) -> Action:
+        """The first action of the actor with the highest priority; at a change that actor falls behind all others."""
+        actors = [self._actor(action) for action in actions]
+        for actor in actors:
+            if actor not in self._of:
+                self._of[actor] = 1 + self._chance.random()
+        best = max(range(len(actions)), key=lambda at: self._of[actors[at]])
+        if self._step in self._changes:
+            self._of[actors[best]] = self._chance.random() / (1 + self._step)
+        self._step += 1
+        same = [action for action, actor in zip(actions, actors, strict=True) if actor == actors[best]]
+        return self._chance.choice(same)
+
+    @staticmethod
+    def _actor(action: Action) -> tuple[str, str, str]:
+        if action.op in ("deliver", "user"):
+            return (action.op, action.who, action.key.kind)
+        return ("", action.who, "")
 
 
 class Walker:
@@ -49,7 +86,7 @@ class Walker:
                     verdict.incomplete = f"random walks, stopped after {bounds.max_seconds:g} s"
                     break
                 try:
-                    self._walk(random.Random(self.seed + number))
+                    self._walk(random.Random(self.seed + number), (self.seed + number) % 2 == 1)
                 except Learned as learned:
                     self._learn(learned)
                     number = 0
@@ -74,12 +111,13 @@ class Walker:
         verdict.violations.clear()
         verdict.states = verdict.transitions = 0
 
-    def _walk(self, chance: random.Random) -> None:
+    def _walk(self, chance: random.Random, by_priority: bool) -> None:
         explorer, verdict = self.explorer, self.explorer.verdict
         world = explorer.scenario.world(explorer.system)
         taken: list[Action] = []
         judged = {world.store.sum_canonical}
         depth = explorer.bounds.max_depth or DEFAULT_DEPTH
+        priorities = Priorities(chance) if by_priority else None
         while len(taken) < depth:
             actions = enabled(world)
             ordinary = [action for action in actions if action.op not in FAULTS]
@@ -87,7 +125,7 @@ class Walker:
             if not actions:
                 break
             pool = faults if faults and (not ordinary or chance.random() < FAULT_CHANCE) else ordinary
-            action = chance.choice(pool)
+            action = chance.choice(pool) if priorities is None or pool is faults else priorities.choose(pool)
             world = apply(world, action)
             taken.append(action)
             verdict.transitions += 1
