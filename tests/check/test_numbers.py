@@ -98,7 +98,7 @@ def test_depth_is_a_bound_and_no_livelock():
 
 
 def test_states_cost_few_bytes():
-    explorer, verdict = searched(writers(4, True))
+    _, verdict = searched(writers(4, True))
     states, transitions = verdict.memory
     assert verdict.states == 6**4
     assert states / verdict.states <= 110

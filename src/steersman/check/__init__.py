@@ -104,7 +104,10 @@ def check(
 
 def follow(explorer: Explorer, path: Path) -> Verdict:
     """Replays a schedule strictly and judges every state on the way. Raises `ScheduleError` when it does not fit."""
-    return explorer.follow(Schedule.loads(_read(path), str(path)))
+    text = _read(path)
+    notes = [line.removeprefix("# reads: ") for line in text.splitlines() if line.startswith("# reads: ")]
+    explorer.assume_reads(notes)
+    return explorer.follow(Schedule.loads(text, str(path)))
 
 
 def recorded_bounds(path: Path) -> dict[str, Any]:

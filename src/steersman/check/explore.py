@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -136,6 +136,24 @@ class Explorer:
             return f"{', '.join(sorted(system.raw_random))} draws random numbers: one outcome was explored"
         return ""
 
+    def reads(self) -> tuple[str, ...]:
+        """What was learned about caches: see `Verdict.reads`."""
+        loops, informers = self.system.loops, self.system.informers
+        return tuple(
+            f"{loop.name} {kind}.{group}" if group else f"{loop.name} {kind}"
+            for loop, kinds in zip(loops, informers, strict=True)
+            for group, kind in sorted(kinds - set(loop.informers))
+        )
+
+    def assume_reads(self, texts: Iterable[str]) -> None:
+        """Takes in what an earlier search learned (`Verdict.reads`)."""
+        for text in texts:
+            name, _, kind_text = text.partition(" ")
+            kind, _, group = kind_text.partition(".")
+            for index, loop in enumerate(self.system.loops):
+                if loop.name == name:
+                    self.system.informers[index].add((group, kind))
+
     def _count(self, start: float) -> None:
         verdict, reexec = self.verdict, self.system.reexec
         verdict.states, verdict.transitions = len(self.graph), self.graph.transitions
@@ -148,6 +166,7 @@ class Explorer:
             verdict.write_memo = (memo.hits, memo.hits + memo.misses)
         verdict.memory = self.graph.memory
         verdict.seconds = time.perf_counter() - start
+        verdict.reads = self.reads()
 
     # -- the search ----------------------------------------------------------------------------------------------
 

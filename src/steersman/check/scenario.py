@@ -302,6 +302,8 @@ def _documents(source: Any) -> list[dict[str, Any]]:
                 raise ScenarioError(
                     f"{where}: {error.strerror or error}; give a path, YAML text or a mapping"
                 ) from None
+            except UnicodeDecodeError as error:
+                raise ScenarioError(f"{where}: not text ({error.reason} at byte {error.start}); write UTF-8") from None
         try:
             loaded = list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         except yaml.YAMLError as error:

@@ -98,6 +98,7 @@ class Walker:
             verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.converged = len(self.ends)
         verdict.executions = self.explorer.system.reexec.executions
+        verdict.reads = self.explorer.reads()
         verdict.seconds = time.perf_counter() - start
         return verdict
 

@@ -50,6 +50,9 @@ class Verdict:
     write_memo: tuple[int, int] = (0, 0)
     bounds: dict[str, Any] = field(default_factory=dict)
     """lag, crashes, conflicts, …: what was allowed to happen."""
+    reads: tuple[str, ...] = ()
+    """`controller Kind.group`: kinds that a controller reads through its cache without saying so (learned; with a
+    lag, views of them exist and are part of schedules)."""
     reductions: tuple[str, ...] = ()
     incomplete: str = ""
     """Why not everything was explored; "" when everything was."""

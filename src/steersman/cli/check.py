@@ -118,6 +118,7 @@ def save(violation: Violation, verdict: Verdict, folder: Path) -> Path | None:
     path = folder / ("".join(char if char.isalnum() else "-" for char in words)[:80].strip("-") + ".schedule")
     notes = [f"{verdict.scenario}: {violation.kind}: {violation.name}", violation.message]
     notes += [f"{key}: {value}" for key, value in verdict.bounds.items()]
+    notes += [f"reads: {text}" for text in verdict.reads]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(violation.schedule.dumps(notes))
