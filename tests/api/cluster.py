@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from steersman.api.begin import Api
+from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.kernel.effect import MICRO, Call, Commit, Request, reply_of
 from steersman.kernel.object import Key
@@ -138,3 +140,10 @@ def crd(schema, *, kind="Widget", status=True, scope="Namespaced"):
             "versions": [version],
         },
     }
+
+
+def refused(call, *args, **kwargs):
+    """The error with which a request is refused."""
+    with pytest.raises(ApiError) as caught:
+        call(*args, **kwargs)
+    return caught.value

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.api.errors import Cause
-from steersman.api.intake import MAX_CAUSES, Finding, Misfit, explain, intake
+from steersman.api.explain import MAX_CAUSES, Finding, explain
+from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import Kinds
 from steersman.api.schema import Schema
 from steersman.kernel.value import Frozen, FrozenList, freeze
@@ -163,6 +164,8 @@ def test_undeclared_fields_are_found_and_dropped():
 
 def test_required_fields():
     value = {"containers": [{"image": "x"}], "volumes": [{"name": None}]}
+    with pytest.raises(Misfit):
+        intake(POD, True)({"containers": [{"image": "x"}]})
     found = Finding()
     explain(POD, value, "spec", found, True)
     assert [(cause.reason, cause.field) for cause in found.causes] == [

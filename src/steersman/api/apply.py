@@ -14,7 +14,7 @@ import orjson
 
 from steersman.api import errors, fields, managed, write
 from steersman.api.errors import Cause
-from steersman.api.intake import Finding
+from steersman.api.explain import Finding
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
 from steersman.api.write import By, Mode, Written

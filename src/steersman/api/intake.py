@@ -22,15 +22,11 @@ from steersman.api import quantity
 from steersman.api.errors import Cause
 from steersman.api.pattern import compile_pattern
 from steersman.api.schema import Schema
-from steersman.kernel.value import MAX_DEPTH, Frozen, FrozenList, ValueRefused, freeze
+from steersman.kernel.value import Frozen, FrozenList, ValueRefused, freeze
 
 Take = Callable[[Any], Any]
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
-MAX_CAUSES: Final = 32
-"""Causes listed in one error: enough to mend a manifest in one go, bounded for hostile input."""
-MAX_NAME: Final = 256
-"""Characters of a field name that an error repeats."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)\Z")
 
 
@@ -248,7 +244,8 @@ _CONSTRAINTS: Final = (
 )
 
 
-def _constrained(schema: Schema) -> bool:
+def constrained(schema: Schema) -> bool:
+    """Whether a custom kind asks more of a value than its type."""
     return bool(
         schema.enum
         or schema.all_of
@@ -261,12 +258,12 @@ def _constrained(schema: Schema) -> bool:
 
 def _with_constraints(schema: Schema, take: Take, custom: bool) -> Take:
     """Adds the checks of one value that custom kinds ask for; built-in kinds only ever need `enum`."""
-    if not custom or not _constrained(schema):
+    if not custom or not constrained(schema):
         return take
 
     def checked(value: Any) -> Any:
         taken = take(value)
-        if taken is not None and _violations(schema, taken, ""):
+        if taken is not None and violations(schema, taken, ""):
             raise Misfit
         return taken
 
@@ -317,139 +314,7 @@ def _compile(schema: Schema, how: How) -> Take:
     return simple.get(kind, _take_any)
 
 
-class Finding:
-    """What `explain` found: the causes of refusal, the paths of undeclared fields, and the value without them."""
-
-    __slots__ = ("causes", "unknown")
-
-    def __init__(self) -> None:
-        self.causes: list[Cause] = []
-        self.unknown: list[str] = []
-
-    def wrong_type(self, path: str, value: Any, wanted: str) -> None:
-        """A value of the wrong type."""
-        self.add(Cause.type_invalid(path, value, f"must be {wanted}"))
-
-    def add(self, cause: Cause) -> None:
-        """One more cause, up to `MAX_CAUSES`."""
-        if len(self.causes) < MAX_CAUSES:
-            self.causes.append(cause)
-
-
-def explain(schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False) -> Any:
-    """Walks a value that `intake` refused: adds all that is wrong to `finding`; the value without undeclared fields."""
-    return _explain(schema, value, path, finding, (required, custom), 0)
-
-
-def _explain(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
-    if value is None:
-        return None
-    if depth > MAX_DEPTH:
-        found.add(Cause.invalid(path, "...", f"nested deeper than {MAX_DEPTH} levels"))
-        return None
-    kind = schema.type
-    if kind == "object" and schema.fields:
-        value = _explain_object(schema, value, path, found, mode, depth)
-    elif kind in ("map", "object"):
-        value = _explain_map(schema, value, path, found, mode, depth)
-    elif kind == "list":
-        value = _explain_list(schema, value, path, found, mode, depth)
-    elif kind == "any" and not _constrained(schema):
-        return _explain_any(value, path, found)
-    else:
-        try:
-            intake(schema, *mode)(value)
-        except Misfit:
-            before = len(found.causes)
-            if mode[1]:
-                found.causes.extend(_violations(schema, value, path))
-            if len(found.causes) == before:
-                found.wrong_type(path, value, _wanted(schema))
-        return value
-    if mode[1] and value is not None:
-        found.causes.extend(_violations(schema, value, path)[: MAX_CAUSES - len(found.causes)])
-    return value
-
-
-def _wanted(schema: Schema) -> str:
-    if schema.type == "string" and schema.format == "date-time":
-        return "a date-time in RFC 3339 form such as 2026-01-31T12:00:00Z"
-    if schema.type == "quantity":
-        return "a quantity such as 500m, 2 or 1Gi"
-    if schema.type == "integer" and schema.format == "int32":
-        return "an integer of 32 bits"
-    return {"integer": "an integer", "int-or-string": "an integer or a string", "any": "a JSON value"}.get(
-        schema.type, f"a {schema.type}"
-    )
-
-
-def _named(name: Any) -> str:
-    """A field name as it can stand in an error, whatever it is."""
-    return str(name)[:MAX_NAME].encode("utf-8", "backslashreplace").decode()
-
-
-def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
-    if not isinstance(value, dict):
-        found.wrong_type(path, value, "an object")
-        return None
-    out: dict[str, Any] = {}
-    for name, item in value.items():
-        where = f"{path}.{_named(name)}" if path else _named(name)
-        child = schema.fields.get(name) if isinstance(name, str) else None
-        if child is not None:
-            out[name] = _explain(child, item, where, found, mode, depth + 1)
-        elif schema.preserve_unknown and isinstance(name, str):
-            out[name] = _explain_any(item, where, found)
-        elif len(found.unknown) < MAX_CAUSES:
-            found.unknown.append(where)
-    for name in schema.required if mode[0] else ():
-        if out.get(name) is None:
-            found.add(Cause.required(f"{path}.{name}" if path else name))
-    return out
-
-
-def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
-    if not isinstance(value, dict):
-        found.wrong_type(path, value, "an object")
-        return None
-    if schema.values is None:
-        return _explain_any(value, path, found)
-    out = {}
-    for name, item in value.items():
-        if isinstance(name, str):
-            out[name] = _explain(schema.values, item, f"{path}[{_named(name)}]", found, mode, depth + 1)
-        else:
-            found.add(Cause.invalid(path, name, "keys must be strings"))
-    return out
-
-
-def _explain_list(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
-    if not isinstance(value, list):
-        found.wrong_type(path, value, "an array")
-        return None
-    if schema.items is None:
-        return _explain_any(value, path, found)
-    out = []
-    for index, item in enumerate(value):
-        where = f"{path}[{index}]"
-        if item is None and not (mode[1] and schema.items.nullable):
-            found.wrong_type(where, item, _wanted(schema.items))
-        else:
-            out.append(_explain(schema.items, item, where, found, mode, depth + 1))
-    return out
-
-
-def _explain_any(value: Any, path: str, found: Finding) -> Any:
-    """A value that may be anything JSON can hold."""
-    try:
-        return freeze(value)
-    except ValueRefused as refused:
-        where = path + (refused.where if refused.where.startswith("[") else f".{refused.where}" * bool(refused.where))
-        found.add(Cause.invalid(where, "...", refused.reason))
-        return None
-
-
-def _violations(schema: Schema, value: Any, path: str) -> list[Cause]:
+def violations(schema: Schema, value: Any, path: str) -> list[Cause]:
     """What a custom kind's value constraints say against one value (not its children)."""
     out: list[Cause] = []
 
@@ -469,13 +334,13 @@ def _violations(schema: Schema, value: Any, path: str) -> list[Cause]:
             bad(f"must have at least {schema.min_fields} properties")
         if schema.max_fields is not None and len(value) > schema.max_fields:
             bad(f"must have at most {schema.max_fields} properties")
-    if any(_violations(part, value, path) for part in schema.all_of):
+    if any(violations(part, value, path) for part in schema.all_of):
         bad("must validate all the schemas (allOf)")
-    if schema.any_of and all(_violations(part, value, path) for part in schema.any_of):
+    if schema.any_of and all(violations(part, value, path) for part in schema.any_of):
         bad("must validate at least one schema (anyOf)")
-    if schema.one_of and sum(not _violations(part, value, path) for part in schema.one_of) != 1:
+    if schema.one_of and sum(not violations(part, value, path) for part in schema.one_of) != 1:
         bad("must validate one and only one schema (oneOf)")
-    if schema.not_of is not None and not _violations(schema.not_of, value, path):
+    if schema.not_of is not None and not violations(schema.not_of, value, path):
         bad("must not validate the schema (not)")
     return out
 

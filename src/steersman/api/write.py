@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import defaults, errors, validate
-from steersman.api.intake import Finding, Misfit, explain, intake
+from steersman.api.explain import Finding, explain
+from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.schema import Schema
@@ -109,13 +110,14 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
 def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
     """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
     required, name, by, warnings, keep_empty = mode
-    take = intake(schema, required, kind.custom and path != "metadata", keep_empty)
+    custom = kind.custom and not path.startswith("metadata.")
+    take = intake(schema, required, custom, keep_empty)
     try:
         return take(value)
     except (Misfit, RecursionError):
         pass
     finding = Finding()
-    pruned = explain(schema, value, path, finding, required, kind.custom and path != "metadata")
+    pruned = explain(schema, value, path, finding, required, custom)
     refuse(kind, name, finding, by.validation, warnings)
     try:
         return take(pruned)
