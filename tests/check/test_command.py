@@ -307,16 +307,12 @@ class {0}(sm.Controller):
     one_line(run(text.format("Bad", "name = 'bad'")), "Bad does not say which kind it reconciles")
     one_line(run(text.format("Bad", "kind = 'v1/Nonsense'")), "Nonsense")
     one_line(run(text.format("Bad", "kind = 'v1/ConfigMap'; owns = ['v9/Nothing']")), "Nothing")
-    watching = (
-        "kind = 'v1/ConfigMap'; watches = {{'v1/Secret': lambda o: [o['spec']]}}; reconcile = lambda self, c, k: None"
-    )
-    late = "w.user('u', lambda c: c.create({'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': 's', 'namespace': 'default'}}))"
+    watching = "watches = {'v1/Secret': lambda o: [o['spec']]}; reconcile = lambda self, c, k: None"
+    secret = "{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': 's', 'namespace': 'default'}}"
+    late = f"    w.user('u', lambda c: c.create({secret}))\n    return w"
+    body = text.format("Bad", f"kind = 'v1/ConfigMap'; {watching}").replace("    return w", late)
     one_line(
-        run(
-            text.format("Bad", watching.replace("{{", "{").replace("}}", "}")).replace(
-                "    return w", f"    {late}\n    return w"
-            )
-        ),
+        run(body),
         "controller bad: what maps events to keys (watches, map_event) failed on Secret default/s: KeyError: 'spec'",
         "scenarios.py, line ",
     )

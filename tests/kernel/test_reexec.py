@@ -101,7 +101,7 @@ def test_after_it_every_call_suspends_and_nothing_is_recorded():
         except BaseException:
             c.patch(at, {"data": {"v": "never"}})
 
-    explorer, verdict = explored(reconcile)
+    explorer, _ = explored(reconcile)
     assert data(explorer) == {(("v", "0"),)}
 
 
