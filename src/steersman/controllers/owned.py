@@ -7,7 +7,7 @@ Kubernetes 1.36, pkg/controller/controller_ref_manager.go and apimachinery meta/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from steersman.api.client import Client, key_of
@@ -61,10 +61,11 @@ def claim(c: Client, owner: Json, kind: str) -> list[Any]:
     selector = LabelSelector.compile(owner["spec"]["selector"])
     alive = not is_terminating(owner)
     mine = []
+    matches = remembered(selector.matches)
     for obj in c.list(kind, namespace, owner=owner):
         if not controlled_by(obj, meta["uid"]):
             continue
-        if selector.matches(obj["metadata"].get("labels")):
+        if matches(obj["metadata"].get("labels")):
             mine.append(obj)
         elif alive:
             _release(c, obj, meta["uid"])
@@ -81,6 +82,18 @@ def claim(c: Client, owner: Json, kind: str) -> list[Any]:
         if adopted is not None:
             mine.append(adopted)
     return sorted(mine, key=lambda obj: obj["metadata"]["name"]) if checked else mine
+
+
+def remembered(judge: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """`judge` that answers at once for the value it judged last: objects of one template share their labels."""
+    last: list[Any] = [judge, False]
+
+    def judged(value: Any) -> bool:
+        if value is not last[0]:
+            last[:] = value, judge(value)
+        return last[1]  # type: ignore[no-any-return]
+
+    return judged
 
 
 def can_adopt(c: Client, owner: Json) -> bool:
@@ -134,8 +147,3 @@ def _release(c: Client, obj: Json, uid: str) -> None:
         c.patch(obj, patch, rv=meta["resourceVersion"])
     except NotFound:
         return
-
-
-def label(obj: Json, name: str) -> str:
-    """The value of a label, or ""."""
-    return (obj["metadata"].get("labels") or EMPTY).get(name, "")  # type: ignore[no-any-return]

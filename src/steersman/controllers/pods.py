@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from steersman.api.client import Client
 from steersman.api.times import MICRO, parse_time
+from steersman.controllers.conditions import find
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
@@ -29,10 +30,8 @@ def is_active(pod: Json) -> bool:
 
 def ready_since(pod: Json) -> str | None:
     """When the pod became ready (RFC 3339); None: it is not ready."""
-    for condition in (pod.get("status") or EMPTY).get("conditions") or ():
-        if condition["type"] == "Ready":
-            return (condition.get("lastTransitionTime") or LONG_AGO) if condition["status"] == "True" else None
-    return None
+    ready = find((pod.get("status") or EMPTY).get("conditions") or (), "Ready")
+    return (ready.get("lastTransitionTime") or LONG_AGO) if ready is not None and ready["status"] == "True" else None
 
 
 def is_available(c: Client, pod: Json, min_ready_seconds: int) -> bool:

@@ -136,8 +136,10 @@ def _write_status(c: Client, rs: Json, mine: list[Any], active: list[Any], faile
     """Writes the status, as it follows from the pods before this reconcile, where it changed."""
     wanted = (rs["spec"]["template"].get("metadata") or EMPTY).get("labels") or EMPTY
     ready = [pod for pod in active if pods.ready_since(pod) is not None]
-    available = [pod for pod in ready if pods.is_available(c, pod, rs["spec"].get("minReadySeconds") or 0)]
-    labelled = [pod for pod in active if wanted.items() <= (pod["metadata"].get("labels") or EMPTY).items()]
+    seconds = rs["spec"].get("minReadySeconds") or 0
+    available = [pod for pod in ready if pods.is_available(c, pod, seconds)] if seconds else ready
+    has_all = owned.remembered(lambda labels: wanted.items() <= (labels or EMPTY).items())
+    labelled = [pod for pod in active if has_all(pod["metadata"].get("labels"))]
     ending = [pod for pod in mine if owned.is_terminating(pod) and pods.phase(pod) not in pods.ENDED]
     before = rs.get("status") or EMPTY
     status = {
