@@ -19,7 +19,7 @@ from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
 from steersman.api.write import By, Mode, Written
 from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, intersection, node, union
-from steersman.kernel.object import Key, Manager, Object
+from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 
@@ -90,6 +90,7 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
             continue
         taken = write.take_in(kind, schema, part, value, Mode(False, key.name, by, warnings, keep_empty=True))
         if taken is not None:
+            write.encode(kind, key.name, part, Section(taken))
             _check_items(kind, key, schema, taken, part)
             out[part] = taken
     return out

@@ -251,7 +251,7 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
             taken = take_in(kind, schema.fields[field], path, value, Mode(True, name, by, warnings))
             if not taken:
                 continue
-            if field == "annotations" or field == "ownerReferences":
+            if field != "labels":  # whose characters validation knows
                 encode(kind, name, path, Section(taken))
             out[field] = _share(taken) if field in ("labels", "ownerReferences") else taken
         elif field not in schema.fields:
