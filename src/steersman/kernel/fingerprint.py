@@ -11,11 +11,11 @@ from typing import Any, Final
 import orjson
 
 from .disturb import RFC3339
-from .effect import MICRO
+from .effect import MICRO, Commit
 from .identity import digest, term
 from .object import MASK, SORTED, Key, Object
 from .store import Store
-from .world import World
+from .world import Flight, World
 
 TIMES_LIMIT: Final = 1 << 18
 """Sections whose times are remembered; emptied when full."""
@@ -30,6 +30,8 @@ def fingerprint(world: World) -> int:
     for (loop, key), flight in world.flights.items():
         where = _places(world, loop, flight.versions, apart)
         total += term("flight", loop, key, flight.node.canonical, flight.wrote, where)
+        if flight.waiting is not None:
+            total += _waiting(world, loop, key, flight)
     for (loop, gk), view in world.views.items():
         parts: list[Any] = ["view", loop, gk]
         number = 0
@@ -60,6 +62,22 @@ def fingerprint(world: World) -> int:
     for index, state in enumerate(world.components):
         total += digest("component", index, _identity(system.components[index], state, world.now))
     return (total + term("rest", world.budgets, world.users)) & MASK
+
+
+def _waiting(world: World, loop: int, key: Key, flight: Flight) -> int:
+    """A write on its way through its webhooks: what it asks or brings, and whether its slot still is as it was."""
+    canon, waiting, begun = world.system.canon, flight.waiting, flight.begun
+    parts: list[Any] = ["waiting", loop, key, 0 if begun is None else canon.of(begun)]
+    effect = flight.node.effect
+    slot = key if effect is None else effect.what.key
+    if isinstance(waiting, Commit):
+        slot = waiting.key
+        parts += ["commit", slot, 0 if waiting.new is None else canon.of(waiting.new)]
+    elif waiting is not None:
+        parts += [waiting.kind, waiting.question]
+    head = world.store.get(slot)
+    parts.append((0 if head is None else head.rv) == (0 if begun is None else begun.rv))
+    return digest(*parts)
 
 
 def _identity(component: Any, state: Any, now: int) -> Any:

@@ -39,6 +39,8 @@ class Flight(NamedTuple):
     wrote: bool = False
     waiting: Call | Commit | None = None
     """A write that has left the controller and is not yet committed (webhooks)."""
+    begun: Object | None = None
+    """The version that this write is to replace."""
 
 
 class World:
@@ -259,9 +261,11 @@ class World:
                 self.budgets = (crashes, conflicts - 1)
                 value: Any = self.system.refuse_conflict(request)
             else:
+                before = self.store
                 value = self.write(request)
                 if isinstance(value, Call):
-                    self.flights[item] = flight._replace(waiting=value)
+                    begun = before.get(request.key)
+                    self.flights[item] = flight._replace(waiting=value, begun=begun)
                     return
             self._advance(item, flight, value, True)
         else:
