@@ -36,7 +36,7 @@ class MemoWriter(Writer):
             id(request.body),
             key,
             request.subresource,
-            request.manager,
+            request.manager or request.actor,
             request.now,
             uid,
             options.get("patch"),

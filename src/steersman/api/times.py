@@ -8,8 +8,10 @@ from typing import Final
 
 MICRO: Final = 1_000_000
 _TEXT: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))\Z"
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))\Z",
+    re.ASCII,
 )
+_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class TimeError(ValueError):
@@ -45,7 +47,9 @@ def parse_time(text: str) -> int:
     if match is None:
         raise TimeError(f"{text!r} is not a time; write RFC 3339, such as 2026-01-31T12:00:00Z")
     year, month, day, hour, minute, second = (int(match.group(n)) for n in range(1, 7))
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60):
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    valid = 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
+    if not (valid and hour < 24 and minute < 60 and second <= 60):
         raise TimeError(f"{text!r} is not a time: a part is out of its range")
     y = year - (month <= 2)
     era, year_of_era = divmod(y, 400)
