@@ -12,12 +12,11 @@ import resource
 import sys
 import time
 
-from steersman.nodes.kubelet import VirtualKubelet
-
 from steersman.check import Bounds, Explorer, Scenario
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.replicaset import ReplicaSet
+from steersman.nodes.kubelet import VirtualKubelet
 
 MIN_RATE = 10_000
 MAX_FINGERPRINT_BYTES = 110

@@ -17,7 +17,7 @@ def world():
     w.run(controller("c", lambda c, at: None))
     made = w.world(Explorer(w).system)
     for item in list(made.pending):
-        made._take(item)
+        made.take(item)
     return made
 
 
@@ -53,7 +53,7 @@ def test_a_mention_anywhere_keeps_a_name(world, where):
     else:
         world.memory = {0: sm.freeze({"seen": ["web-bbbbb"]})}
     for item in [item for item in world.pending if "web" not in item[1].name]:
-        world._take(item)
+        world.take(item)
     assert draw_smallest(world, NAME) == "bbbbc"
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from steersman.check.explore import Bounds, Explorer
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Learned
+from steersman.kernel.straight import run_through
 from steersman.kernel.transition import apply, enabled
 from tests.check.models import REMEMBERING, TIMED, program_scenario, programs
 
@@ -40,7 +41,7 @@ def both_ways(table, users, choices):
                     labels.append(action.label)
                 else:
                     straight = straight.fork()
-                    straight.run_through(item, labels)
+                    run_through(straight, item, labels)
             return stepped, straight, taken, labels
         except Learned as learned:
             explorer.system.learn(learned)

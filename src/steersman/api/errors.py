@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# A message repeats the offending value. kube-apiserver repeats it whole; a hostile value of a megabyte would come
-# back several times in one answer, so longer ones are cut here.
-MAX_SHOWN_VALUE = 2048
+from steersman.kernel.effect import Refused
+
+MAX_SHOWN_VALUE = 2048  # kube-apiserver repeats a refused value whole; a hostile megabyte would come back several times
 
 _QUOTED = dict(zip('\a\b\f\n\r\t\v"\\', (f"\\{char}" for char in 'abfnrtv"\\'), strict=True))
 
@@ -174,7 +174,7 @@ class Details:
         return {name: part for name, part in parts.items() if part}
 
 
-class ApiError(Exception):
+class ApiError(Refused):
     """A refused or failed API request.
 
     `code` is the HTTP status code, `reason` Kubernetes' machine-readable reason, `message` the text for people,

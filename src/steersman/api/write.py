@@ -40,6 +40,8 @@ NO_GENERATION: Final = frozenset(
 )
 """Kinds with a spec whose generation kube-apiserver does not count."""
 WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
+BORN_WITH_STATUS: Final = frozenset({("", "Node")})
+"""Kinds that may bring their status when they are created, though they have a subresource for it."""
 TOP: Final = frozenset({"apiVersion", "kind", "metadata"})
 INTERN_LIMIT: Final = 1 << 16
 _shared: dict[Any, Any] = {}
@@ -277,7 +279,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     meta["uid"] = uid
     meta["creationTimestamp"] = by.time
     meta.update(open_meta(kind, given, key.name, by, warnings))
-    parts = take_parts(kind, body, key.name, by, warnings, status=not kind.has_status)
+    parts = take_parts(kind, body, key.name, by, warnings, status=not kind.has_status or kind.gk in BORN_WITH_STATUS)
     if kind.custom or (parts.spec is not None and kind.gk not in NO_GENERATION):
         meta["generation"] = 1
     causes = validate.metadata(kind, meta)

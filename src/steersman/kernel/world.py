@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from .action import Action
 from .disturb import Stamp
 from .effect import GK, Call, Commit, Effect, Event, ListQuery, Refused, Reply, Request
 from .effect import Outcome as Answer
@@ -131,9 +130,11 @@ class World:
             self.pending[item] = None
             self.sum_pending += term("pending", loop, key)
 
-    def _take(self, item: Item) -> None:
+    def take(self, item: Item) -> None:
+        """Takes an item off its work queue; its timer is forgotten, for it is looked at now."""
         del self.pending[item]
         self.sum_pending -= term("pending", *item)
+        self._forget_wake(item)
 
     def _wake_at(self, item: Item, at: int) -> None:
         old = self.wakes.get(item)
@@ -166,36 +167,13 @@ class World:
 
     def run(self, item: Item) -> None:
         """Takes an item and starts its reconcile."""
-        self._take(item)
+        self.take(item)
         self._forget_wake(item)
         loop, key = item
         node = self.system.reexec.root(loop, key, self.memory.get(loop))
         self._settle(item, Flight(node, {}))
 
-    def run_through(self, item: Item, labels: list[str] | None = None) -> Result:
-        """Takes an item and runs its whole reconcile at once, as simulate does. `labels` collects the labels of the
-        Actions this amounts to: the same that check would take."""
-        loop, key = item
-        reconciler = self.system.loops[loop]
-        self._take(item)
-        self._forget_wake(item)
-        calls = 0
-        if labels is not None:
-            labels.append(Action("run", reconciler.name, key).label)
-
-        def exchange(effect: Effect) -> Any:
-            nonlocal calls
-            calls += 1
-            if labels is not None:
-                labels.append(Action("cont", reconciler.name, key, calls).label)
-            return self._exchange(loop, reconciler.name, effect)
-
-        memory = self.memory.get(loop)
-        result = reconciler.execute(key, memory, exchange)
-        self.finish(item, result, memory)
-        return result
-
-    def _exchange(self, loop: int | None, actor: str, effect: Effect) -> Any:
+    def exchange(self, loop: int | None, actor: str, effect: Effect) -> Any:
         """Performs an effect at once: the value, or the refusal raised."""
         if effect.op == "write":
             value = self.request(effect.what, actor)
@@ -332,7 +310,7 @@ class World:
         for item in [item for item in self.flights if item[0] == loop]:
             del self.flights[item]
         for item in [item for item in self.pending if item[0] == loop]:
-            self._take(item)
+            self.take(item)
         for item in [item for item in self.wakes if item[0] == loop]:
             self._forget_wake(item)
         if loop in self.memory:
@@ -375,7 +353,7 @@ class World:
         self.users = tuple([user for user in self.users if user != index])
         step = self.system.users[index]
         with suppress(Refused):
-            step.do(lambda effect: self._exchange(None, f"user:{step.name}", effect))
+            step.do(lambda effect: self.exchange(None, f"user:{step.name}", effect))
 
     def advance(self, index: int) -> None:
         """A component does what is due; time is at least its deadline from now on."""

@@ -24,6 +24,7 @@ from steersman.kernel.draw import draw_seeded
 from steersman.kernel.effect import MICRO, Call, Commit, Event, Request
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store, StoreConfig
+from steersman.kernel.straight import run_through
 from steersman.kernel.system import System
 from steersman.kernel.world import World
 from steersman.nodes.component import VirtualNodes
@@ -204,7 +205,7 @@ class Simulation:
 
     def _reconcile(self, item: tuple[int, Key]) -> None:
         labels: list[str] = []
-        result = self.world.run_through(item, labels)
+        result = run_through(self.world, item, labels)
         for label in labels:
             self._step(label)
         if result.error is not None and not result.api_error:
