@@ -296,3 +296,30 @@ async def test_failed_handshakes_are_no_news(tmp_path: Path, caplog: pytest.LogC
     assert server.connections == 0
     silent[1].close()
     assert caplog.records == []
+
+
+LARGE = 3 << 20
+LAST_REQUESTS = {
+    "its last response": (b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"x" * LARGE),
+    "a response to HTTP/1.0": (b"GET / HTTP/1.0\r\n\r\n", b"x" * LARGE),
+    "a refusal": (b"no HTTP at all\r\n\r\n", b'"code":400,"reason":"BadRequest"}'),
+}
+
+
+@pytest.mark.parametrize(("request_bytes", "end"), LAST_REQUESTS.values(), ids=LAST_REQUESTS)
+@in_loop
+async def test_a_tls_connection_ends_after(request_bytes: bytes, end: bytes, tmp_path: Path) -> None:
+    """A client that reads until the end is not left waiting for it, and gets everything before it."""
+    authority = Authority.create(tmp_path / "pki")
+
+    async def large(_: Request) -> Response:
+        return Response(200, (), b"x" * LARGE)
+
+    async with await serve(large, ssl=server_context(authority)) as server:
+        secure = {"ssl": client_context(authority), "server_hostname": "localhost"}
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, **secure)
+        writer.write(request_bytes)
+        answer = await asyncio.wait_for(reader.read(), 4)
+        assert answer.endswith(end)
+        await until(lambda: server.connections == 0)
+        writer.close()

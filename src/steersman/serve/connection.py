@@ -384,7 +384,8 @@ class Connection(asyncio.Protocol):
     async def _flushed(self) -> None:
         """Wait until the transport holds nothing more; the stall limit bounds it."""
         if self._transport is not None:
-            self._transport.set_write_buffer_limits(high=0)
+            # asyncio's TLS transport pauses at `high`, its TCP transport above it: at 0 TLS would never resume.
+            self._transport.set_write_buffer_limits(high=1 if self._tls else 0)
             if self._writable is not None:
                 await self._writable
 
