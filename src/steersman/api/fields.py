@@ -92,6 +92,7 @@ class _Field(dict[str, str]):
 
 _FIELD: Final = _Field()
 _by_value: dict[str, dict[Any, str]] = {}
+_NO_ELEMENTS: Final[dict[Any, str]] = {}
 
 
 def _key_element(names: list[str], values: list[Any]) -> str:
@@ -140,8 +141,13 @@ def elements(schema: Schema | None, value: Any) -> list[str] | None:
     if schema is None or schema.list_type not in ("map", "set") or not isinstance(value, list):
         return None
     out: list[str] = []
+    key = schema.keys[0] if len(schema.keys) == 1 else ""
+    known = _by_value.get(key, _NO_ELEMENTS)
     for item in value:
-        element = item_element(schema, item)
+        text = item.get(key) if key and isinstance(item, dict) else None
+        element = known.get(text) if type(text) is str else None
+        if element is None:
+            element = item_element(schema, item)
         if element is None or element in out:
             return None
         out.append(element)

@@ -151,33 +151,52 @@ def _intern(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) ->
 
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
     """Paths in either set."""
+    return _union(a, b, 0)
+
+
+SHARED_DEPTH: Final = 2
+"""Nodes above this depth (a whole object's set, and a section's) hardly ever recur: sharing them is not tried."""
+
+
+def _union(a: FieldSet, b: FieldSet, depth: int) -> FieldSet:
     if a is b or not (b.names or b.member):
         return a
     if not (a.names or a.member):
         return b
+    if not b.names:
+        return a if a.member else _intern(a.names, a.kids, True)
+    if depth < SHARED_DEPTH:
+        return _joined(a, b, depth)
     found = _unions.get((a, b))
     if found is None:
         if len(_unions) >= MEMO_LIMIT:
             _unions.clear()
-        found = _unions[(a, b)] = _union(a, b)
+        found = _unions[(a, b)] = _joined(a, b, depth)
     return found
 
 
-def _union(a: FieldSet, b: FieldSet) -> FieldSet:
-    if not b.names:
-        return a if a.member else _intern_or_leaf(a.names, a.kids, True)
-    if a.names == b.names:
-        kids = tuple([x if x is y else union(x, y) for x, y in zip(a.kids, b.kids, strict=True)])
-        if kids == a.kids and (a.member or not b.member):
-            return a
-        if kids == b.kids and (b.member or not a.member):
-            return b
-        return _intern(a.names, kids, a.member or b.member)
-    merged = dict(zip(a.names, a.kids, strict=True))
+def _joined(a: FieldSet, b: FieldSet, depth: int) -> FieldSet:
+    """The union of two sets that both have something, `b`'s names mostly being among `a`'s."""
+    member = a.member or b.member
+    names, kids = a.names, list(a.kids)
+    extra: dict[str, FieldSet] = {}
+    changed = member is not a.member
     for name, kid in zip(b.names, b.kids, strict=True):
-        old = merged.get(name)
-        merged[name] = kid if old is None else union(old, kid)
-    return node(merged, a.member or b.member)
+        if name in names:
+            at = names.index(name)
+            both = _union(kids[at], kid, depth + 1)
+            if both is not kids[at]:
+                kids[at] = both
+                changed = True
+        else:
+            extra[name] = kid
+    if extra:
+        return node({**dict(zip(names, kids, strict=True)), **extra}, member)
+    if not changed:
+        return a
+    if depth < SHARED_DEPTH:
+        return FieldSet(names, tuple(kids), member)
+    return _intern_or_leaf(names, tuple(kids), member)
 
 
 def covers(a: FieldSet, b: FieldSet) -> bool:
