@@ -46,7 +46,7 @@ def graphs(most=6):
     def edges(count):
         edge = st.tuples(st.integers(0, count - 1), st.sampled_from(ACTORS), st.integers(0, count - 1))
         return st.tuples(
-            st.just(count), st.lists(edge, max_size=12), st.lists(st.integers(0, 2), min_size=count, max_size=count)
+            st.just(count), st.lists(edge, max_size=18), st.lists(st.integers(0, 2), min_size=count, max_size=count)
         )
 
     return st.integers(1, most).flatmap(edges)
@@ -106,6 +106,15 @@ def test_recurrences_are_those_of_brute_force(case):
     graph = build(*case)
     found = sorted((tuple(sorted(r.states)), r.terminal, r.writes) for r in graph.recurrences())
     assert found == brute_force(*case)
+
+
+def test_a_loop_that_can_avoid_whoever_wants_to_leave():
+    """The user can act in one state of the component only. A fair run need not come there: the loop beside it stays."""
+    a, b, user = ACTORS[0], ACTORS[2], ACTORS[3]
+    case = (4, [(0, a, 1), (1, a, 0), (1, a, 2), (2, a, 0), (2, user, 3), (2, b, 3)], [0, 1, 0, 2])
+    expected = [((0, 1), False, True), ((3,), True, False)]
+    assert brute_force(*case) == expected
+    assert [(r.states, r.terminal, r.writes) for r in build(*case).recurrences()] == expected
 
 
 @settings(max_examples=200, deadline=None)

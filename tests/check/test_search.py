@@ -70,6 +70,26 @@ def test_what_is_learned_on_a_walk_starts_the_walks_again():
     assert sorted(names) == ["confluence", "converges"]
 
 
+def test_ends_are_compared_in_one_form():
+    """One walk ends before it is learned that generations count, another one learns it: they end in the same state."""
+
+    def reconcile(self, c, at):
+        found = c.get(at).metadata.annotations or {}
+        if found.get("x") and not found.get("y"):
+            c.get(key(f"generation-{c.get(at).metadata.generation}"))
+
+    w = sm.Scenario("one end")
+    web = w.apply(over_creation.WEB)
+    w.run(type("Reader", (sm.Controller,), {"kind": "apps/v1/ReplicaSet", "reconcile": reconcile}))
+    for name in "xy":
+        w.user(name, lambda c, name=name: c.patch(web, {"metadata": {"annotations": {name: "1"}}}))
+    w.confluent()
+    for seed in range(8):
+        explorer = Explorer(w)
+        verdict = Walker(explorer, 12, seed).run()
+        assert verdict.holds and verdict.converged == 1 and not explorer.system.canon.ranks
+
+
 def test_walks_of_chance_and_raw_time_say_so():
     w = sm.Scenario("raw")
     w.apply(config("o"))

@@ -315,6 +315,24 @@ def test_comparing_resource_versions_is_fine():
     assert {state[key("a")].data.v for state in explorer.ends()} == {"same", "other"}
 
 
+def test_changed_and_changed_back_between_two_reads():
+    """The same content at another revision is another version: a write that names it is not refused."""
+
+    def reconcile(c, at):
+        if c.memory.get("done"):
+            return
+        c.memory["done"] = True
+        one, two = c.get(at), c.get(at)
+        if one.data == two.data:
+            same = one.metadata.resourceVersion == two.metadata.resourceVersion
+            c.patch(at, {"data": {"seen": "same" if same else "other"}}, rv=two.metadata.resourceVersion)
+
+    toggles = [lambda c, v=v: c.patch(key("a"), {"data": {"v": v}}) for v in "10"]
+    explorer, verdict = explored(reconcile, users=toggles)
+    assert verdict.complete and not findings(verdict)
+    assert {state[key("a")].data.seen for state in explorer.ends()} >= {"same", "other"}
+
+
 def test_a_template_that_is_filled_again_and_again():
     """The body of a call is what it was when it was made, whatever the controller does with its dict afterwards."""
     template = config("?")
@@ -399,3 +417,16 @@ def test_a_finding_comes_with_the_way_to_it():
     assert violation.actions[-1] in enabled(world)
     apply(world, violation.actions[-1])
     assert "user u0" in [action.label for action in violation.actions]
+
+
+def test_a_finding_survives_a_search_that_starts_again():
+    """What was found before something was learned is found again."""
+
+    def reconcile(c, at):
+        if at.name == "a":
+            raise RuntimeError("early")
+        c.list("v1/Secret")
+
+    _, verdict = explored(reconcile, objects=("a", "b"), lag=1)
+    assert "early" in findings(verdict)["raised"].message
+    assert verdict.reads == ("subject Secret",)

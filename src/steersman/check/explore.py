@@ -113,7 +113,6 @@ class Explorer:
                 self._judged.clear()
                 self._stores.clear()
                 self._seen_findings.clear()
-                self.system.reexec.findings.clear()
                 verdict.violations.clear()
                 verdict.incomplete = ""
             except KeyboardInterrupt:
@@ -307,7 +306,6 @@ class Explorer:
                 return verdict
             except Learned as learned:
                 self.system.learn(learned)
-                self.system.reexec.findings.clear()
                 verdict.violations.clear()
 
     def _follow(self, schedule: Schedule) -> None:

@@ -106,7 +106,6 @@ class Walker:
         """Starts again: states are told apart in another way from here on."""
         verdict = self.explorer.verdict
         self.explorer.system.learn(learned)
-        self.explorer.system.reexec.findings.clear()
         self.ends.clear()
         self._reported.clear()
         verdict.violations.clear()

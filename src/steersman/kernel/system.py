@@ -92,11 +92,10 @@ class System:
             self.canon = Canon(self.canon.table, managers, self.canon.ranks and not learned.ranks)
         if learned.delay >= 0:
             self.horizon = max(learned.delay, self.horizon or 0)
-        old = self.reexec
-        if old.canon is not self.canon or old.times != (self.horizon is not None):
-            self.reexec = Reexec(self.loops, self.canon, old.twice, old.memo, old.vary)
-            self.reexec.times = self.horizon is not None
-            self.reexec.executions, self.reexec.hits = old.executions, old.hits
+        old = self.reexec  # not kept: what it found is found again, on a path of the new search
+        self.reexec = Reexec(self.loops, self.canon, old.twice, old.memo, old.vary)
+        self.reexec.times = self.horizon is not None
+        self.reexec.executions, self.reexec.hits = old.executions, old.hits
 
     def loop_index(self, name: str) -> int:
         """The controller of a name."""
