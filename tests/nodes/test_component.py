@@ -109,6 +109,14 @@ def test_no_pod_outlives_its_grace_period():
     assert one(world, "Pod", "p") is None and world.now - begun <= 31 * MICRO
 
 
+@pytest.mark.parametrize("annotation", [{LIFETIME: "inf"}, {LIFETIME: "1", EXIT_CODE: "9" * 5000}])
+def test_a_pod_with_absurd_annotations_holds_up_nobody(annotation):
+    absurd = pod("absurd", policy="Never")
+    absurd["metadata"]["annotations"] = annotation
+    world = drive(virtual([node(), absurd, pod("p")], Stages()), until=60 * MICRO)
+    assert one(world, "Pod", "p").status.phase == "Running"
+
+
 def test_pods_of_an_unknown_node_wait_for_it_and_of_one_that_left_stand_still():
     world = drive(virtual([pod("p", "late")]))
     assert not one(world, "Pod", "p").status.startTime

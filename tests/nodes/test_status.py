@@ -5,7 +5,7 @@ import ipaddress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.times import MICRO
+from steersman.api.times import MICRO, parse_time
 from steersman.nodes import status
 from steersman.nodes.node import is_ready, node_object, ready_status
 from steersman.nodes.stages import Delay, Stages, seeded
@@ -76,6 +76,21 @@ def test_exit_codes_and_restart_policies():
     assert jobs["status"]["phase"] == "Succeeded"
     assert status.exit_code(pod("Never", {status.EXIT_CODE: "many"})) == 1
     assert status.lifetime(pod("Never", {status.LIFETIME: "soon"})) is None
+
+
+def test_absurd_annotations_harm_nobody():
+    for text in ("9" * 5000, "256", "-1", "³", "1_0"):
+        assert status.exit_code(pod("Never", {status.EXIT_CODE: text})) == 1
+    for text in ("inf", "1e308", "9" * 5000):
+        assert status.lifetime(pod("Never", {status.LIFETIME: text})) == status.MAX_LIFETIME
+    for text in ("nan", "-inf", "-1"):
+        assert status.lifetime(pod("Never", {status.LIFETIME: text})) == 0.0
+
+
+def test_a_status_that_somebody_else_wrote_may_lack_its_times():
+    p = pod("Never", {status.LIFETIME: "5"})
+    p = {**p, "metadata": {**p["metadata"], "creationTimestamp": T1}, "status": {"phase": "Running"}}
+    assert status.next_edge(p) == status.COMPLETE and status.started_at(p) == parse_time(T1)
 
 
 def test_init_containers_and_sidecars():

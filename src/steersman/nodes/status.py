@@ -11,6 +11,7 @@ both functions of names and uids, so nothing is allocated and nothing is remembe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv6Address
@@ -32,7 +33,10 @@ COMPLETE: Final = "complete"
 REMOVE: Final = "remove"
 READY: Final = "ready"
 """The one edge of a node."""
+MAX_LIFETIME: Final = 1e9
+"""Seconds, thirty years: whoever asks for more (or for "inf") asks for a pod that outlives its cluster."""
 SITE: Final = 0xFD53_7465_6572  # a unique local prefix (RFC 4193); the letters are "Steer"
+_EXIT_CODE: Final = re.compile(r"[0-9]{1,3}")
 KUBELET_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 """The conditions the kubelet writes, in its order; others are left as they are."""
 
@@ -81,20 +85,22 @@ def lifetime(pod: Json) -> float | None:
     """Seconds from start to completion, where the pod's annotation says so; None for an unreadable number."""
     text = (pod["metadata"].get("annotations") or EMPTY).get(LIFETIME)
     try:
-        return None if text is None else max(0.0, float(text))
+        return None if text is None else min(max(0.0, float(text)), MAX_LIFETIME)
     except ValueError:
         return None
 
 
 def started_at(pod: Json) -> int:
-    """When its first container started (microseconds); the pod's start where no container says so."""
+    """When its first container started (microseconds); the pod's start where no container says so, and its creation
+    where somebody else wrote a status that does not say either."""
     status = pod.get("status") or EMPTY
     times = [
         state["startedAt"]
         for each in status.get("containerStatuses") or ()
         if (state := (each.get("state") or EMPTY).get("running")) and state.get("startedAt")
     ]
-    return parse_time(min(times) if times else status["startTime"]) // MICRO * MICRO
+    begun = min(times) if times else status.get("startTime") or pod["metadata"]["creationTimestamp"]
+    return parse_time(begun) // MICRO * MICRO
 
 
 def after_edge(pod: Json, edge: str, time: str) -> dict[str, Any]:
@@ -160,7 +166,7 @@ def exit_code(pod: Json) -> int:
     if pod["spec"].get("restartPolicy") != "Never":
         return 0
     text = (pod["metadata"].get("annotations") or EMPTY).get(EXIT_CODE, "0")
-    return int(text) if text.isascii() and text.isdigit() and int(text) < 256 else 1
+    return int(text) if _EXIT_CODE.fullmatch(text) and int(text) < 256 else 1
 
 
 def _containers(pod: Json, state: Json, ready: bool) -> list[dict[str, Any]]:
