@@ -2,7 +2,9 @@
 
 import pytest
 
+from steersman.api.begin import MAX_GRACE
 from steersman.api.errors import Conflict
+from steersman.api.times import MICRO, parse_time
 from tests.api.cluster import NOW_TEXT, deployment, pod, refused
 
 POD, DEPLOYMENT = "v1/Pod", "apps/v1/Deployment"
@@ -91,6 +93,18 @@ def test_pods_die_slowly_where_somebody_runs_them(cluster):
     assert meta["generation"] == 2
     cluster.delete(POD, "web", grace=0)
     assert cluster.read(POD, "web") is None
+
+
+@pytest.mark.parametrize("by", ["request", "spec"])
+def test_a_grace_without_end_has_one_that_can_be_written_down(cluster, by):
+    forever = (1 << 63) - 1
+    cluster.create(
+        POD, "web", spec=pod(nodeName="n1", **({"terminationGracePeriodSeconds": forever} if by == "spec" else {}))
+    )
+    cluster.delete(POD, "web", **({"grace": forever} if by == "request" else {}))
+    meta = cluster.get(POD, "web")["metadata"]
+    assert meta["deletionGracePeriodSeconds"] == MAX_GRACE
+    assert parse_time(meta["deletionTimestamp"]) // MICRO == cluster.now + MAX_GRACE
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

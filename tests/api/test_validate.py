@@ -199,6 +199,11 @@ ONLY_ALWAYS = 'spec.template.spec.restartPolicy: Unsupported value: "Never": sup
 AT = "spec.strategy.rollingUpdate"
 
 
+def test_a_percentage_is_a_number_of_64_bits() -> None:
+    (told,) = judge("deploy", "spec", owner(strategy={"rollingUpdate": {"maxSurge": "9" * 5000 + "%"}}))
+    assert told.startswith(f"{AT}.maxSurge: Invalid value: ") and "a valid percent string must be" in told
+
+
 @pytest.mark.parametrize("kind", ["deploy", "rs", "sts", "ds"])
 def test_workloads_need_a_selector_that_picks_their_template(kind: str) -> None:
     assert judge(kind, "spec", owner()) == []

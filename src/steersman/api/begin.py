@@ -40,6 +40,8 @@ SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """Fields beside name and namespace by which kube-apiserver lets a kind be selected."""
 POD: Final = ("", "Pod")
 TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
+MAX_GRACE: Final = (1 << 31) - 1
+"""Seconds, 68 years. Whatever the pod says: a deletionTimestamp beyond the year 9999 could not be read by anybody."""
 GENERATE_TRIES: Final = 8
 """Names drawn for one generateName before the create fails (kube-apiserver's number)."""
 MAX_MANAGER: Final = 128
@@ -346,16 +348,18 @@ def _merge_status(old: Object, body: Any) -> Any:
 
 
 def _grace(kind: Kind, old: Object, options: Mapping[str, Any]) -> int:
-    """Seconds until the object goes. Only pods die slowly, and only where somebody runs them."""
+    """Seconds until the object goes, MAX_GRACE at most. Only pods die slowly, and only where somebody runs them."""
     asked = options.get("grace")
     if kind.gk != POD or asked == 0 or not old.node:
         return 0
     if old.status is not None and old.status.peek().get("phase") in ("Succeeded", "Failed"):
         return 0
     if asked is not None:
-        return preconditions.whole(options, "grace")
+        return min(preconditions.whole(options, "grace"), MAX_GRACE)
     configured = (old.spec_value or EMPTY).get("terminationGracePeriodSeconds")
-    return 30 if configured is None else max(1, int(configured)) if configured < 0 else int(configured)
+    if configured is None:
+        return 30
+    return min(1 if configured < 0 else int(configured), MAX_GRACE)
 
 
 def _finish(request: Request, old: Object, written: write.Written) -> Outcome:

@@ -148,10 +148,10 @@ def elements(schema: Schema | None, value: Any) -> list[str] | None:
         element = known.get(text) if type(text) is str else None
         if element is None:
             element = item_element(schema, item)
-        if element is None or element in out:
+        if element is None:
             return None
         out.append(element)
-    return out
+    return out if len(set(out)) == len(out) else None
 
 
 def items_by_element(schema: Schema | None, value: Any) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ MAX_PORT_NAME: Final = 15  # RFC 6335
 CHECKED: Final = 1 << 14
 
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
-_PERCENT: Final = re.compile(r"[0-9]+%")
+_PERCENT: Final = re.compile(r"[0-9]{1,18}%")  # beyond, it is no number of 64 bits
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
 _CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD_RESOURCES: Final = _CONTAINER_RESOURCES | {
