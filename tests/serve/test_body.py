@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steersman.api.errors import ApiError
 from steersman.serve.body import MAX_DEPTH, read_json, read_patch
-from steersman.serve.yaml_body import MAX_VALUES, read_yaml
+from steersman.serve.yaml_body import MAX_DUPLICATES, MAX_VALUES, read_yaml
 
 # YAML reads U+0085 and its like as line ends, and neither escaped surrogate pairs nor DEL.
 TEXT = st.text(st.characters(codec="ascii", exclude_characters="\x7f") | st.sampled_from("äß€中😀"), max_size=12)
@@ -96,6 +96,18 @@ def test_duplicates_in_json_are_found_however_it_is_written():
     assert read_json(b'{"a":1,"b":{"c":1,"c":2}}').duplicates == ("c",)
     assert read_json(b'{ "a" : 1, "a" : 1 }').duplicates == ("a",)
     assert read_json(b'{ "a" : "\\u0041" }').duplicates == ()
+
+
+def test_few_duplicates_are_told():
+    """A path is as long as the keys above it: all of them together would be some gigabytes."""
+    _, found = read_yaml(b"? " + b"k" * 20_000 + b"\n:\n" + b"  a: 1\n" * 1_000)
+    assert len(found) == MAX_DUPLICATES
+
+
+def test_numbers_beyond_all_bounds():
+    huge = b"0x" + b"f" * 5000
+    value, _ = read_yaml(b"? " + huge + b"\n: 1\na: " + huge + b"\nb: " + b"9" * 5000)
+    assert value == {huge.decode(): 1, "a": huge.decode(), "b": float("inf")}
 
 
 def test_bounds():

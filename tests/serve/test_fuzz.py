@@ -61,7 +61,9 @@ TARGETS = st.one_of(
     st.tuples(st.just("PUT"), st.just(DEFAULT + "/finalize")),
     st.tuples(st.just("DELETE"), st.sampled_from([DEFAULT + "/pods/b", DEFAULT + "/pods", "/api/v1/namespaces/n"])),
 )
-VALUES = st.sampled_from(["", "0", "1", "5", "-1", "true", "All", "Strict", "Exact", "NotOlderThan", "a=b", "!x", "é"])
+VALUES = st.sampled_from(
+    ["", "0", "1", "5", "-1", "true", "All", "Strict", "Exact", "NotOlderThan", "a=b", "!x", "é", "²"]
+)
 VALUES |= st.text(max_size=8)
 NAMES = st.sampled_from(
     [

@@ -205,6 +205,8 @@ async def test_a_bound_pod_dies_slowly():
     marked = (await plane.delete(PODS + "/a", {"gracePeriodSeconds": 5})).json
     assert marked["kind"] == "Pod" and marked["metadata"]["deletionGracePeriodSeconds"] == 5
     await plane.get(PODS + "/a")
+    for text in ("%C2%B2", "soon", "9" * 30):
+        await plane.delete(PODS + f"/a?gracePeriodSeconds={text}", code=400)
     assert (await plane.delete(PODS + "/a?gracePeriodSeconds=0")).json["kind"] == "Pod"
     await plane.get(PODS + "/a", code=404)
 

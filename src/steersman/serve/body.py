@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import errors
-from steersman.serve.yaml_body import read_yaml
+from steersman.serve.yaml_body import MAX_DUPLICATES, read_yaml
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -21,8 +21,6 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 PATCHES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 MAX_DEPTH: Final = 128
 """Nesting of a JSON body, as for YAML."""
-MAX_DUPLICATES: Final = 10
-"""Duplicate fields named in one answer."""
 
 
 class Body(NamedTuple):
@@ -126,7 +124,7 @@ def _from_yaml(data: bytes) -> Body:
     value, duplicates = read_yaml(data)
     if value is None:
         raise errors.bad_request("the body is empty; send an object")
-    return Body(value, tuple(duplicates[:MAX_DUPLICATES]))
+    return Body(value, tuple(duplicates))
 
 
 def _unsupported(media: str, accepted: Sequence[str]) -> errors.ApiError:

@@ -214,7 +214,8 @@ def _from_query(query: Query) -> Mapping[str, Any]:
     given: dict[str, Any] = {"dryRun": query.all("dryRun"), "propagationPolicy": query.get("propagationPolicy")}
     grace = query.get("gracePeriodSeconds")
     if grace:
-        if not grace.removeprefix("-").isdigit() or len(grace) > 18:
+        digits = grace.removeprefix("-")
+        if not digits.isascii() or not digits.isdigit() or len(grace) > 18:
             raise errors.bad_request(f"gracePeriodSeconds is {errors.quote(grace[:60])}; give whole seconds")
         given["gracePeriodSeconds"] = int(grace)
     if "orphanDependents" in query:

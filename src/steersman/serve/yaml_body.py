@@ -19,6 +19,10 @@ MAX_DEPTH: Final = 128
 """Nesting; the deepest real schemas stay below 64."""
 MAX_VALUES: Final = 200_000
 """Values after aliases are expanded; the largest objects of Kubernetes have a few ten thousand."""
+MAX_DIGITS: Final = 64
+"""Of a number with a base: 64 bits written out. A longer one is no number of JSON, and stays text."""
+MAX_DUPLICATES: Final = 10
+"""Duplicate fields told: a path can be as long as the body, and there can be as many."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -48,7 +52,7 @@ class _Open:
 
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """The one document of a body, and the paths of its duplicate fields. Raises ApiError 400."""
+    """The one document of a body, and the paths of its first duplicate fields. Raises ApiError 400."""
     try:
         text = body.decode()
         return _Reader().read(text)
@@ -142,7 +146,7 @@ class _Reader:
             if key is _MERGE:
                 self._merge(top, value)
                 return
-            if key in top.value:
+            if key in top.value and len(self.duplicates) < MAX_DUPLICATES:
                 self.duplicates.append(self._path(key))
             top.value[key] = value
 
@@ -178,6 +182,8 @@ def _resolve(text: str) -> Any:
         sign, digits = match.group(1), match.group(2).replace("_", "")
         base = {"b": 2, "x": 16, "o": 8}.get(digits[:1], 8)
         number = digits[1:] if digits[:1] in "box" else digits
+        if len(number) > MAX_DIGITS:
+            return text
         return int(f"{sign}{number}", base) if number else text
     if _FLOAT.match(text):
         return float(text)
