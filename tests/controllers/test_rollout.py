@@ -34,6 +34,12 @@ def test_fenceposts(replicas, surge, unavailable, expected):
     assert rollout.fenceposts(deploy(replicas, surge, unavailable)) == expected
 
 
+def test_annotations_that_are_no_numbers_count_as_none():
+    for text in ("", "x", "²", "-1", "9" * 5000):
+        assert rollout.number({"metadata": {"annotations": {"n": text}}}, "n") == 0
+    assert rollout.number({"metadata": {"annotations": {"n": "12"}}}, "n") == 12
+
+
 def test_unavailable_is_capped_and_recreate_has_neither():
     assert rollout.max_unavailable(deploy(2, 1, 10)) == 2
     assert rollout.max_unavailable(deploy(0, 1, 10)) == 0

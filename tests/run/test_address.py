@@ -31,7 +31,9 @@ def test_addresses(text, address, loopback):
     assert parse_address(str(address)) == address
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", "a b:1", "https://x:1", "x:"])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", "a b:1", "https://x:1", "x:", "x:" + "9" * 5000]
+)
 def test_no_addresses(text):
     with pytest.raises(StartError, match="--listen"):
         parse_address(text)

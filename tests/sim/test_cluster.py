@@ -91,6 +91,12 @@ def test_a_missing_file_gives_one_clear_line(tmp_path):
         load(tmp_path / "none.yaml")
 
 
+@pytest.mark.parametrize("text", ["²", "٣", "9" * 5000, "-"])
+def test_what_only_looks_like_a_number_is_a_file(text):
+    with pytest.raises(NodesError, match="cannot read it"):
+        given(text)
+
+
 def test_an_empty_name_is_refused():
     with pytest.raises(NodesError, match="is empty"):
         given(" ")

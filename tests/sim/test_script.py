@@ -61,7 +61,17 @@ def test_templates_tolerate_kwok_only_when_asked():
 
 def test_a_path_may_name_every_element_of_an_array():
     obj = {**custom(), "apiVersion": "batch/v1", "kind": "Job"}  # a kind that is known, with templates elsewhere
-    config = {"batch/v1.Job": Tracked(paths=("/spec/tasks/*/template", "/spec/none/0", "/spec/tasks/9"))}
+    config = {
+        "batch/v1.Job": Tracked(
+            paths=(
+                "/spec/tasks/*/template",
+                "/spec/none/0",
+                "/spec/tasks/9",
+                "/spec/tasks/²",
+                "/spec/tasks/" + "9" * 5000,
+            )
+        )
+    }
     (step,) = script_of(trace((0, [obj], []), config=config), KINDS, tolerate_kwok=True).steps
     tasks = step.requests[0].body["spec"]["tasks"]
     assert [task["template"]["spec"]["tolerations"] for task in tasks] == [[TOLERATION]] * 2

@@ -100,9 +100,9 @@ def _fraction(rs: Json, d: Json) -> int:
 
 
 def number(item: Json, annotation: str) -> int:
-    """The number in an annotation; 0 where there is none."""
+    """The number in an annotation; 0 where there is none (of 64 bits: 18 digits at most)."""
     text = (item["metadata"].get("annotations") or EMPTY).get(annotation, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
 
 
 def template_hash(template: Json, collisions: int) -> str:

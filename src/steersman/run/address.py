@@ -60,7 +60,7 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.strip().rpartition(":")
     if not colon or (":" in host and not (host.startswith("[") and host.endswith("]"))):
         host, port = text.strip(), str(PORT)
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
         raise StartError(f"--listen {text}: {port!r} is not a port; write HOST:PORT, as in 127.0.0.1:{PORT}")
     if any(char.isspace() or char == "/" for char in host):
         raise StartError(f"--listen {text}: {host!r} is not a host; write HOST:PORT, as in 127.0.0.1:{PORT}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ PASSING_TAINTS: Final = (
     "node.cloudprovider.kubernetes.io/uninitialized",
 )
 """Taints that tell what a node was like for a while; here all nodes are ready."""
+
+_NUMBER: Final = re.compile(r"-*[0-9]{1,18}")
 
 
 class NodesError(ValueError):
@@ -56,7 +59,7 @@ def given(nodes: int | str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> 
     """Nodes as callers may say them: a number, a file, or Node objects. Raises `NodesError`."""
     if isinstance(nodes, int):
         return alike(nodes)
-    if isinstance(nodes, str) and nodes.strip().lstrip("-").isdigit():
+    if isinstance(nodes, str) and _NUMBER.fullmatch(nodes.strip()):
         return alike(int(nodes))
     if isinstance(nodes, str) and not nodes.strip():
         raise NodesError("--nodes is empty: give a number of nodes or a YAML file of Node objects")

@@ -8,6 +8,7 @@ delete their bearers); and a deletion has no grace, since what a trace records i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from steersman.trace.sanitize import sanitize
 MANAGER: Final = "simkube"
 KWOK_TAINT: Final = "kwok-provider"
 """The taint of nodes that only virtual pods may use; SimKube's pods tolerate it."""
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
 TOLERATION: Final = {"key": KWOK_TAINT, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -128,7 +130,7 @@ def _at(value: Any, steps: list[str]) -> Iterable[Any]:
     if step == "*" and isinstance(value, list):
         for item in value:
             yield from _at(item, steps[1:])
-    elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+    elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
         yield from _at(value[int(step)], steps[1:])
     elif isinstance(value, dict) and step in value:
         yield from _at(value[step], steps[1:])
