@@ -333,6 +333,40 @@ def test_changed_and_changed_back_between_two_reads():
     assert {state[key("a")].data.seen for state in explorer.ends()} >= {"same", "other"}
 
 
+def test_paths_that_share_a_prefix_met_it_at_other_revisions():
+    """One path reads `a` before it was changed and changed back, another one after: what they read is equal, its
+    revision is not. Where the second one goes on alone, its reads must still agree with each other."""
+
+    def reconcile(c, at):
+        if at != key("a"):
+            return
+        one, mark, two = c.get(at), c.get(key("mark")), c.get(at)
+        same = one.metadata.resourceVersion == two.metadata.resourceVersion
+        if mark.data.v == "1" and not two.data.seen:
+            c.patch(at, {"data": {"seen": "same" if same else "other"}}, rv=two.metadata.resourceVersion)
+
+    def back(c):
+        c.patch(key("a"), {"data": {"v": "0"}})
+        c.patch(key("mark"), {"data": {"v": "1"}})
+
+    users = [lambda c: c.patch(key("a"), {"data": {"v": "1"}}), back]
+    explorer, verdict = explored(reconcile, objects=("a", "mark"), users=users)
+    assert verdict.complete and verdict.holds
+    run, cont = "run subject/ConfigMap default/a", "cont subject/ConfigMap default/a#"
+    for labels, expected in (
+        (["user u0", "user u1", run, cont + "1", cont + "2", cont + "3"], "same"),
+        ([run, cont + "1", "user u0", "user u1", cont + "2", cont + "3"], "other"),
+    ):
+        world = explorer.world_at([])
+        for label in labels:
+            (action,) = [action for action in enabled(world) if action.label == label]
+            world = apply(world, action)
+        ((_, flight),) = world.flights.items()
+        assert flight.node.effect.what.body["data"]["seen"] == expected
+        (action,) = [action for action in enabled(world) if action.label == cont + "4"]
+        assert apply(world, action).store.get(key("a")).value.data.seen == expected, "and it is not refused"
+
+
 def test_a_template_that_is_filled_again_and_again():
     """The body of a call is what it was when it was made, whatever the controller does with its dict afterwards."""
     template = config("?")

@@ -12,7 +12,7 @@ from tests.check.differential import attack
 from tests.check.models import REMEMBERING, TIMED, config, controller, key, outcome, program_scenario, programs
 from tests.laws.test_reduction_laws import MODELS
 
-LAW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+LAW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def same_verdict(scenario, bounds):

@@ -16,7 +16,7 @@ from tests.check.models import REMEMBERING, TIMED, outcome, program_scenario, pr
 from tests.source import ROOT
 
 SWITCHES = [{"read_memo": False}, {"write_memo": False}, {"read_memo": False, "write_memo": False}]
-LAW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+LAW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 MODELS = {
     "trivial": (lambda: kamera.trivial()[0], {"lag": 1}),

@@ -4,6 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.check.explore import Bounds, Explorer
+from steersman.kernel.draw import draw_seeded
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Learned
 from steersman.kernel.straight import run_through
@@ -18,11 +19,13 @@ TABLES = st.lists(programs(REMEMBERING, 8), min_size=1, max_size=2) | st.lists(
 
 def both_ways(table, users, choices):
     """Two worlds that take the same items in the same order: one call by call, one with each reconcile in one go; and
-    the labels that the latter says it amounts to."""
-    explorer = Explorer(program_scenario(table, users), Bounds())
+    the labels that the latter says it amounts to. Names and uids are drawn as simulate draws them."""
+    scenario = program_scenario(table, users)
+    one, other = (scenario.system(draw=draw_seeded(7)) for _ in range(2))
     while True:
         try:
-            stepped, straight = explorer.scenario.world(explorer.system), explorer.scenario.world(explorer.system)
+            stepped, straight = scenario.world(one), scenario.world(other)
+            one.draw, other.draw = draw_seeded(7), draw_seeded(7)
             labels, taken = [], []
             for choice in choices:
                 actions = enabled(stepped)
@@ -31,7 +34,7 @@ def both_ways(table, users, choices):
                 action = actions[choice % len(actions)]
                 stepped = apply(stepped, action)
                 taken.append(action.label)
-                item = (explorer.system.loop_index(action.who), action.key) if action.op == "run" else None
+                item = (one.loop_index(action.who), action.key) if action.op == "run" else None
                 while item is not None and item in stepped.flights:
                     (following,) = [a for a in enabled(stepped) if a.op == "cont"]
                     stepped = apply(stepped, following)
@@ -44,7 +47,8 @@ def both_ways(table, users, choices):
                     run_through(straight, item, labels)
             return stepped, straight, taken, labels
         except Learned as learned:
-            explorer.system.learn(learned)
+            one.learn(learned)
+            other.learn(learned)
 
 
 @LAW

@@ -65,6 +65,8 @@ class Outcome(NamedTuple):
     """Object | tuple of Objects | Refused | JSON scalar or value."""
     concrete: int
     canonical: int
+    places: tuple[int, ...] = ()
+    """Which version each of its objects is: the n-th that the reconcile meets of its slot, from 1; 0: another one."""
 
 
 Exchange = Callable[[Effect], Any]
@@ -109,7 +111,7 @@ class Node:
     """A reconcile in flight: a place in the trie of outcomes."""
 
     __slots__ = ("canonical", "children", "depth", "effect", "key", "loop", "memory", "outcome", "parent", "result",
-                 "stamps", "version")  # fmt: skip
+                 "revisions", "stamps", "version")  # fmt: skip
 
     def __init__(
         self, loop: int, key: Key, memory: Frozen | None, parent: Node | None, outcome: Outcome | None
@@ -121,6 +123,10 @@ class Node:
         self.outcome = outcome
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.canonical = 0
+        self.revisions: Mapping[Key, tuple[int, ...]] = {} if parent is None else parent.revisions
+        """The revisions by which this place's outcomes show the versions met so far, by slot."""
+        if outcome is not None and outcome.places:
+            self._number(outcome)
         self.stamps: tuple[int, ...] = () if parent is None else parent.stamps
         """The times it was given as text (`c.timestamp`)."""
         if outcome is not None and isinstance(outcome.value, Stamp):
@@ -131,6 +137,23 @@ class Node:
         self.version = -1
         """The precondition of a write: it names the n-th version of its object that this reconcile has seen."""
         self.children: dict[int, Node] = {}
+
+    def _number(self, outcome: Outcome) -> None:
+        """Gives the outcome's objects revisions of this place of the trie. Paths that share it met the same versions
+        at other revisions: what one path reads must agree with what another one read before."""
+        single = not isinstance(outcome.value, tuple)
+        revisions = dict(self.revisions)
+        shown: list[Object] = []
+        for obj, place in zip((outcome.value,) if single else outcome.value, outcome.places, strict=True):
+            known = revisions.get(obj.key, ())
+            if place:
+                rv = known[place - 1]
+            else:
+                rv = obj.rv if obj.rv not in known else max(known) + 1
+                revisions[obj.key] = (*known, rv)
+            shown.append(obj if obj.rv == rv else obj.at(rv))
+        self.revisions = revisions
+        self.outcome = outcome._replace(value=shown[0] if single else tuple(shown))
 
     def journal(self) -> list[Outcome]:
         """The outcomes from the start to here."""
@@ -392,11 +415,11 @@ def outcome_of(value: Any, canon: Canon, versions: Mapping[Key, tuple[Object, ..
     of the digests, its revision is not."""
     if isinstance(value, Object):
         at = _place(value, versions)
-        return Outcome(value, digest("o", value.content, at), digest("o", canon.of(value), at))
+        return Outcome(value, digest("o", value.content, at), digest("o", canon.of(value), at), (at,))
     if isinstance(value, tuple):
-        places = [_place(obj, versions) for obj in value] if versions else ""
+        places = tuple([_place(obj, versions) for obj in value]) if versions else (0,) * len(value)
         concrete = digest("l", places, *[obj.content for obj in value])
-        return Outcome(value, concrete, digest("l", places, *[canon.of(obj) for obj in value]))
+        return Outcome(value, concrete, digest("l", places, *[canon.of(obj) for obj in value]), places)
     if isinstance(value, Refused):
         both = digest("refused", value.code, value.reason, value)
         return Outcome(value, both, both)

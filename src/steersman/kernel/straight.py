@@ -12,7 +12,8 @@ from .world import Item, World
 
 def run_through(world: World, item: Item, labels: list[str] | None = None) -> Result:
     """Takes an item and runs its whole reconcile, in place. `labels` collects the labels of the Actions this amounts
-    to: the same that check would take."""
+    to: the same that check would take. Nothing is in flight meanwhile, so names and uids that only this reconcile still
+    knows may be drawn again by `draw_smallest`: draw them seeded."""
     loop, key = item
     reconciler = world.system.loops[loop]
     world.take(item)
