@@ -15,7 +15,11 @@ from .store import Store
 
 class Component(Protocol):
     """One component. The state belongs to the component; the world only carries it from call to call. In a world that
-    keeps old worlds (check), a call gives a new state and leaves the given one as it is; else it may change it."""
+    keeps old worlds (check), a call gives a new state and leaves the given one as it is; else it may change it.
+
+    A component that is to be searched also has `identity(state, now)`: what its future depends on beside the store, as
+    a value whose text is the same for equal states. Without it the fingerprint refuses the component by name.
+    """
 
     name: str
 
