@@ -70,6 +70,7 @@ class SqliteJournal:
         self._lock = threading.RLock()
         self._closed = False
         self._db: sqlite3.Connection | None = None
+        self._check_names()
         with self._using("opening"):
             pass
 
@@ -207,6 +208,16 @@ class SqliteJournal:
             self._discard()
 
     # ---- the file
+
+    def _check_names(self) -> None:
+        """Refuses a file with a second name (a hard link). The write-ahead log is found by the name: under the other
+        one, half of the journal would be missing, and writes to both would destroy it (howtocorrupt.html §2.5)."""
+        with suppress(OSError):
+            if os.stat(self.path).st_nlink > 1:
+                raise JournalError(
+                    f"journal {self.path}: the file has another name as well (a hard link)",
+                    "stop whatever uses it, and copy it (cp), or remove the other name",
+                )
 
     def _stream(self, decoded: Callable[[Any], T], sql: str, *parameters: object) -> Iterator[T]:
         with self._errors("reading"):

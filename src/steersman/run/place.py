@@ -26,7 +26,8 @@ class Place:
         self._lock: int | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         scheme, _, path = url.partition(":")
-        self._path = Path(path).expanduser().absolute() if scheme == "sqlite" and path.strip() else None
+        # By its real name, so that a symlink to a store in use does not look like another store.
+        self._path = Path(os.path.realpath(Path(path).expanduser())) if scheme == "sqlite" and path.strip() else None
         self.journal: Journal | None = None
 
     @property
