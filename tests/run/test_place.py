@@ -11,20 +11,19 @@ from steersman.run.place import Place
 
 def test_a_store_in_use_is_refused(tmp_path):
     url = f"sqlite:{tmp_path / 'a.db'}"
-    with Place(url):
-        with pytest.raises(StartError, match=f"{url} is in use by process {os.getpid()}"), Place(url):
-            pass
+    with Place(url), pytest.raises(StartError, match=f"{url} is in use by process {os.getpid()}"), Place(url):
+        pass
     with Place(url):
         pass
 
 
 def test_a_symlink_to_a_store_in_use_is_refused(tmp_path):
     (tmp_path / "link.db").symlink_to("a.db")
-    with Place(f"sqlite:{tmp_path / 'a.db'}") as place:
-        with pytest.raises(StartError, match="is in use"), Place(f"sqlite:{tmp_path / 'link.db'}"):
-            pass
-    with Place(f"sqlite:{tmp_path / 'link.db'}") as same:
-        assert same.pki == place.pki == tmp_path / "a.db.pki"
+    real, link = f"sqlite:{tmp_path / 'a.db'}", f"sqlite:{tmp_path / 'link.db'}"
+    with Place(real), pytest.raises(StartError, match="is in use"), Place(link):
+        pass
+    with Place(link) as place:
+        assert place.pki == tmp_path / "a.db.pki"
 
 
 def test_a_file_with_two_names_is_refused(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -213,7 +214,8 @@ class SqliteJournal:
         """Refuses a file with a second name (a hard link). The write-ahead log is found by the name: under the other
         one, half of the journal would be missing, and writes to both would destroy it (howtocorrupt.html §2.5)."""
         with suppress(OSError):
-            if os.stat(self.path).st_nlink > 1:
+            status = os.stat(self.path)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
                 raise JournalError(
                     f"journal {self.path}: the file has another name as well (a hard link)",
                     "stop whatever uses it, and copy it (cp), or remove the other name",
