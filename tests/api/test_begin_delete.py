@@ -149,6 +149,19 @@ def test_namespaces_go_when_they_are_finalized(cluster):
     assert cluster.read("v1/Namespace", "shop") is None
 
 
+@pytest.mark.parametrize("name", ["default", "kube-public", "kube-system"])
+def test_namespaces_of_the_system_cannot_be_deleted(cluster, name):
+    for _ in ("not there yet", "there"):
+        error = refused(cluster.delete, "v1/Namespace", name)
+        assert (error.code, error.reason) == (403, "Forbidden")
+        assert error.message == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+        if cluster.read("v1/Namespace", name) is None:
+            cluster.create("v1/Namespace", name)
+    assert "deletionTimestamp" not in cluster.get("v1/Namespace", name)["metadata"]
+    cluster.create("v1/ConfigMap", name, data={})  # it is namespaces that stay, not what is named like them
+    cluster.delete("v1/ConfigMap", name)
+
+
 def test_finalize_before_the_deletion(cluster):
     space = cluster.get("v1/Namespace", "shop")
     space["spec"] = {"finalizers": []}

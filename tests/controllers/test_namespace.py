@@ -3,50 +3,65 @@
 from steersman.controllers.builtin import builtin
 from steersman.kernel.object import Key
 from steersman.nodes.kubelet import VirtualKubelet
-from tests.controllers.worlds import client, deployment, make, one, settle
+from tests.controllers.worlds import client, deployment, make, settle
 
-DEFAULT = Key("", "Namespace", "", "default")
+SHOP = Key("", "Namespace", "", "shop")
 ALL = [*builtin(), VirtualKubelet]
 
 
 def config(name, **meta):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", **meta}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop", **meta}}
+
+
+def shop(controllers, *objects):
+    """A world with the namespace `shop`, these objects in it."""
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    return make(controllers, [space, *objects])
+
+
+def web(replicas):
+    made = deployment(replicas)
+    return {**made, "metadata": {**made["metadata"], "namespace": "shop"}}
+
+
+def names_left(w):
+    return [str(obj.key) for obj in w.store.objects() if obj.key != Key("", "Namespace", "", "default")]
 
 
 def test_a_deleted_namespace_takes_everything_with_it():
-    w = settle(make(ALL, [deployment(2), config("a")]))
-    client(w).delete(DEFAULT)
+    w = settle(shop(ALL, web(2), config("a")))
+    client(w).delete(SHOP)
     settle(w, timers=True)
-    assert list(w.store.objects()) == [] and not w.memory and not w.wakes
+    assert names_left(w) == [] and not w.memory and not w.wakes
 
 
 def test_an_empty_namespace_goes_at_once():
-    w = make(ALL, [])
-    client(w).delete(DEFAULT)
+    w = shop(ALL)
+    client(w).delete(SHOP)
     settle(w)
-    assert list(w.store.objects()) == []
+    assert names_left(w) == []
 
 
 def test_what_a_finalizer_holds_is_told_and_waited_for():
-    w = make(ALL, [config("held", finalizers=["example.com/hold"])])
+    w = shop(ALL, config("held", finalizers=["example.com/hold"]))
     c = client(w)
-    c.delete(DEFAULT)
+    c.delete(SHOP)
     settle(w)
-    told = {each.type: each for each in c.get(DEFAULT).status.conditions}
+    told = {each.type: each for each in c.get(SHOP).status.conditions}
     assert told["NamespaceContentRemaining"].reason == "SomeResourcesRemain"
     assert "example.com/hold in 1 resource instances" in told["NamespaceFinalizersRemaining"].message
-    c.patch(one(w, "ConfigMap", "held"), {"metadata": {"finalizers": None}})
+    c.patch(c.get(c.key("v1/ConfigMap", "held", "shop")), {"metadata": {"finalizers": None}})
     settle(w, timers=True)
-    assert list(w.store.objects()) == []
+    assert names_left(w) == []
 
 
 def test_pods_go_before_what_they_may_still_need():
-    w = settle(make(builtin(), [deployment(1), config("needed")]))  # no kubelet: the pod cannot end
+    w = settle(shop(builtin(), web(1), config("needed")))  # no kubelet: the pod cannot end
     c = client(w)
-    c.delete(DEFAULT)
+    c.delete(SHOP)
     settle(w)
-    pod = c.list("v1/Pod", "default")[0]
-    assert "deletionTimestamp" in pod.metadata and one(w, "ConfigMap", "needed")
+    pod = c.list("v1/Pod", "shop")[0]
+    assert "deletionTimestamp" in pod.metadata and c.get(c.key("v1/ConfigMap", "needed", "shop"))
     c.delete(pod, grace=0)
     settle(w, timers=True)
-    assert list(w.store.objects()) == []
+    assert names_left(w) == []

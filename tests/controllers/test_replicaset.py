@@ -138,11 +138,12 @@ def test_no_owner_adopts_that_went_since_it_was_read():
 
 def test_a_refused_create_is_told_in_the_status():
     bad = replicaset(1)
-    bad["metadata"]["name"] = "web"
-    w = make([ReplicaSet], [bad], backoff=lambda failures: 1_000_000)
-    client(w).delete(Key("", "Namespace", "", "default"))  # from here on, creates are forbidden
+    bad["metadata"] = {**bad["metadata"], "name": "web", "namespace": "shop"}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    w = make([ReplicaSet], [space, bad], backoff=lambda failures: 1_000_000)
+    client(w).delete(Key("", "Namespace", "", "shop"))  # from here on, creates are forbidden
     settle(w)
-    failure = one(w, "ReplicaSet").status.conditions[0]
+    failure = client(w).get(Key("apps", "ReplicaSet", "shop", "web")).status.conditions[0]
     assert (failure.type, failure.status, failure.reason) == ("ReplicaFailure", "True", "FailedCreate")
     assert "because it is being terminated" in failure.message
 

@@ -248,6 +248,7 @@ class Api:
         return _committed(request, old.key, old, bound, 201)
 
     def _delete(self, store: Store, request: Request, kind: Kind) -> Outcome:
+        preconditions.check_mortal(request.key, kind)
         old = preconditions.existing(store, request.key, kind)
         options = request.options
         propagation = options.get("propagation") or "Background"

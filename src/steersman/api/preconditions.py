@@ -16,6 +16,8 @@ from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
 
 NAMESPACE: Final = ("", "Namespace")
+IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})
+"""Namespaces that cannot be deleted (kube-apiserver's NamespaceLifecycle; kube-node-lease is not among them)."""
 NO_VERSION: Final = errors.Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
 )
@@ -86,6 +88,12 @@ def check_namespace(store: Store, request: Request, kind: Kind, meta: Mapping[st
         if refused.details is not None:
             refused.details = replace(refused.details, causes=(cause,))
         raise refused
+
+
+def check_mortal(key: Key, kind: Kind) -> None:
+    """Raises 403 for the deletion of a namespace that every cluster needs, whether it is there or not."""
+    if kind.gk == NAMESPACE and key.name in IMMORTAL:
+        raise errors.forbidden(kind.plural, key.name, "this namespace may not be deleted")
 
 
 def check_rv(old: Object, kind: Kind, wanted: Any) -> None:
