@@ -18,7 +18,7 @@ from steersman.serve import http as http_server
 from steersman.serve.connection import Connection
 from steersman.serve.http import Limits, Request, Response, serve
 
-from .harness import Ticker, ask, connect, in_loop, read_response, until
+from .harness import Ticker, ask, connect, echo, in_loop, read_response, until
 
 # -- streams
 
@@ -68,6 +68,22 @@ async def test_a_stream_is_closed_at_once_when_the_client_goes(how: str) -> None
         await until(lambda: bool(finished))
         assert finished[0] - gone < 0.5
         await until(lambda: server.connections == 0)
+
+
+@in_loop
+async def test_a_client_that_resets_before_its_refusal_is_written_is_nobodys_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The connection is reset while the server has not looked: shutting its half down says ENOTCONN."""
+    async with await serve(echo) as server:
+        for _ in range(20):
+            sock = socket.create_connection(server.addresses[0])
+            await until(lambda: server.connections == 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n")  # without a Host
+            sock.close()
+            await until(lambda: server.connections == 0)
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @in_loop

@@ -394,8 +394,12 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         self._close_by = self._hub.loop.time() + LINGER_SECONDS
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
+        try:
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+        except OSError:  # the client has reset the connection, and the loop has not told us yet
+            self.abort()
+            return
         self._transport.resume_reading()
 
     def _close(self) -> None:
