@@ -4,12 +4,12 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steersman.api.errors import ApiError
 from steersman.serve.body import MAX_DEPTH, read_json, read_patch
-from steersman.serve.yaml_body import MAX_DUPLICATES, MAX_VALUES, read_yaml
+from steersman.serve.yaml_body import _BASED, _FLOAT, MAX_DUPLICATES, MAX_VALUES, read_yaml
 
 # YAML reads U+0085 and its like as line ends, and neither escaped surrogate pairs nor DEL.
 TEXT = st.text(st.characters(codec="ascii", exclude_characters="\x7f") | st.sampled_from("äß€中😀"), max_size=12)
@@ -22,11 +22,31 @@ JSON = st.recursive(
 )
 
 
+class Dumper(yaml.SafeDumper):
+    """Quotes every text that kubectl's reader takes for a number. PyYAML by itself writes texts such as 0E0, 08 and
+    0o7 plain: in the YAML 1.1 it knows they are no numbers, in 1.2 they are."""
+
+
+for tag, pattern in (("float", _FLOAT), ("int", _BASED)):
+    Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", pattern, list("-+.0123456789"))
+
+
 @settings(max_examples=150, deadline=None)
 @given(JSON, st.booleans())
+@example({"0E0": None}, True)
+@example(["08", {"1e5": "0o7", "+.5E1": "-0b1"}], False)
 def test_yaml_that_was_dumped_is_read_back(value, flow):
-    text = yaml.dump(value, Dumper=yaml.SafeDumper, default_flow_style=flow, allow_unicode=True)
+    text = yaml.dump(value, Dumper=Dumper, default_flow_style=flow, allow_unicode=True)
     assert read_yaml(text.encode()) == (value, [])
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("0E0", "0"), ("1.50", "1.5"), ("1e3", "1000"), ("1e21", "1e+21"), ("0x10", "16"), ("08", "8"), ("-.5", "-0.5"),
+     ("1.36", "1.36"), ("'1.50'", "1.50"), ("yes", "true"), ("~", "null")],
+)  # fmt: skip
+def test_a_plain_key_is_named_by_its_value_a_quoted_one_as_it_is_written(key, name):
+    assert read_yaml(f"{{{key}: x}}".encode()) == ({name: "x"}, [])
 
 
 @settings(max_examples=150, deadline=None)

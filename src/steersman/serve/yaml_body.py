@@ -191,13 +191,16 @@ def _resolve(text: str) -> Any:
 
 
 def _key(value: Any) -> str:
-    """A mapping key as JSON has it."""
+    """A mapping key as JSON has it. A number is written as the shortest text that means it, as Go does (1.50 is "1.5",
+    1e3 is "1000"); a key that is to stay as it is written stands in quotes."""
     if isinstance(value, str):
         return value
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
     return str(value)
 
 
