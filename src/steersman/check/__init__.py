@@ -9,16 +9,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from steersman.check import watchdog
+from steersman.check import saved, watchdog
 from steersman.check.explain import explain
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
+from steersman.check.follow import Follower
 from steersman.check.scenario import Scenario, ScenarioError, State
 from steersman.check.search import Walker
 from steersman.check.verdict import Verdict, Violation
 from steersman.check.watchdog import Watchdog
-from steersman.kernel.schedule import Schedule, ScheduleError
 
 __all__ = ["Bounds", "Explorer", "Scenario", "ScenarioError", "State", "Verdict", "Violation", "check", "sessions"]
+
+BOUNDING = frozenset({"walks", "max_states", "max_depth", "max_transitions", "max_seconds", "max_memory"})
+"""Options that make a verdict BOUNDED."""
 
 sessions: list[Session] = []
 """Who listens to checks: the command line and the pytest plugin. The innermost is last."""
@@ -48,6 +51,7 @@ def check(
     max_depth: int | None = None,
     max_transitions: int | None = None,
     max_seconds: float | None = None,
+    max_memory: int | None = None,
     read_memo: bool = True,
     write_memo: bool = True,
     canonical: bool = True,
@@ -56,7 +60,8 @@ def check(
 
     `lag`: events a controller's cache may be behind; `crashes`, `conflicts`: how many of them may happen on any path;
     `atomic`: whole reconciles are single steps. The verdict is COMPLETE when everything within these bounds was
-    explored, BOUNDED when one of the `max_…` ended the search first.
+    explored, BOUNDED when one of the `max_…` ended the search first (`max_memory`: megabytes, by default three quarters
+    of the machine's).
     """
     chosen: dict[str, Any] = {
         "lag": lag,
@@ -69,6 +74,7 @@ def check(
         "max_depth": max_depth,
         "max_transitions": max_transitions,
         "max_seconds": max_seconds,
+        "max_memory": max_memory,
         "read_memo": read_memo,
         "write_memo": write_memo,
         "canonical": canonical,
@@ -76,25 +82,16 @@ def check(
     session = sessions[-1] if sessions else None
     if session is not None:
         chosen |= session.overrides
-    if session is not None and session.replay is not None:
-        chosen |= recorded_bounds(session.replay)
+    schedule = None if session is None or session.replay is None else saved.read(session.replay)
+    if schedule is not None:
+        chosen |= schedule.bounds
     walking = (chosen.pop("walks"), chosen.pop("seed"))
     memos = {name: chosen.pop(name) for name in ("read_memo", "write_memo", "canonical")}
     progress = None if session is None else session.progress
     explorer = Explorer(scenario, Bounds(**chosen), **memos, progress=progress)
-    collecting = gc.isenabled()
-    gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
-    try:
-        with Watchdog(explorer, watchdog.LIMIT):
-            if session is not None and session.replay is not None:
-                verdict = follow(explorer, session.replay)
-            else:
-                verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
-            for violation in verdict.violations:
-                violation.explanation = _explained(explorer, violation)
-    finally:
-        if collecting:
-            gc.enable()
+    verdict = _found(explorer, walking, schedule)
+    if session is not None:
+        verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(BOUNDING))
     for listener in sessions:
         listener.verdicts.append(verdict)
     if sessions and verdict.incomplete == INTERRUPTED:
@@ -102,33 +99,23 @@ def check(
     return verdict
 
 
-def follow(explorer: Explorer, path: Path) -> Verdict:
-    """Replays a schedule strictly and judges every state on the way. Raises `ScheduleError` when it does not fit."""
-    text = _read(path)
-    notes = [line.removeprefix("# reads: ") for line in text.splitlines() if line.startswith("# reads: ")]
-    explorer.assume_reads(notes)
-    return explorer.follow(Schedule.loads(text, str(path)))
-
-
-def recorded_bounds(path: Path) -> dict[str, Any]:
-    """The bounds that a schedule file says it was found within: they are what makes its Actions possible."""
-    out: dict[str, Any] = {}
-    for line in _read(path).splitlines():
-        name, _, value = line.removeprefix("# ").partition(": ")
-        if line.startswith("# ") and name in ("lag", "crashes", "conflicts") and value.isdecimal():
-            out[name] = int(value)
-        elif line == "# granularity: whole reconciles":
-            out["atomic"] = True
-    return out
-
-
-def _read(path: Path) -> str:
+def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved | None) -> Verdict:
+    """The verdict of a search, of walks or of a replay, with its violations explained."""
+    collecting = gc.isenabled()
+    gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScheduleError(
-            f"{path}: {getattr(error, 'strerror', None) or error}; give a file of --schedules"
-        ) from None
+        with Watchdog(explorer, watchdog.LIMIT):
+            if schedule is not None:
+                explorer.assume_reads(schedule.reads)
+                verdict = Follower(explorer, schedule.schedule).run()
+            else:
+                verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
+            for violation in verdict.violations:
+                violation.explanation = _explained(explorer, violation)
+    finally:
+        if collecting:
+            gc.enable()
+    return verdict
 
 
 def _explained(explorer: Explorer, violation: Violation) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from steersman.check.rest import Noting
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Event, Refused
 from steersman.kernel.object import Key, Object
@@ -22,12 +23,14 @@ QUIET: Final = ("metadata.resourceVersion", "metadata.generation", "metadata.cre
 
 def explain(world: World, actions: Sequence[Action], cycle: Sequence[Action] = ()) -> str:
     """The steps from `world` on, numbered, one or more lines each."""
-    world = world.fork()
+    world = Noting.of(world)
     lines: list[str] = []
     named = {obj.uid: _name(obj.key) for obj in world.store.objects()}
+    if not (actions or cycle):
+        lines.append("    (in the starting state, before anybody has done anything)")
     for number, action in enumerate((*actions, *cycle), 1):
         if cycle and number == len(actions) + 1:
-            lines.append("  from here on, for ever:")
+            lines.append("  from here on, for ever:" if actions else "  from the starting state on, for ever:")
         for at, text in enumerate(_step(world, action)):
             lines.append(f"  {number:>3}. {text}" if at == 0 else f"       {text}")
         named.update({event.new.uid: _name(event.key) for event in world.events if event.new is not None})
@@ -42,7 +45,7 @@ def _without_uids(line: str, named: dict[str, str]) -> str:
     return line
 
 
-def _step(world: World, action: Action) -> Iterator[str]:
+def _step(world: Noting, action: Action) -> Iterator[str]:
     """Takes a step and says what happened."""
     system = world.system
     loop = system.loop_index(action.who) if action.op not in ("user", "advance") else -1
@@ -57,19 +60,19 @@ def _step(world: World, action: Action) -> Iterator[str]:
         yield f"{action.who}'s view of {action.key.kind} catches up: {waiting.type} {_name(waiting.key)}"
         step(world, action)
         return
-    world.events = []
+    world.events, world.ended = [], []
     before = world.fork()
     step(world, action)
+    told = ""
     if effect is None:
         yield _plain(action, world)
     else:
-        yield f"{action.who} ({_name(action.key)}) {_call(before, world, item, effect, action.op, stale)}"
+        told = _call(before, world, item, effect, action.op, stale)
+        yield f"{action.who} ({_name(action.key)}) {told}"
     for event in world.events:
         yield from diff(event, effect is None or effect.what.key != event.key)
-    if effect is not None and item not in world.flights:
-        ended = _ended(world, item, before)
-        if ended:
-            yield ended
+    if world.ended and (effect is not None or world.ended[-1].error is not None):
+        yield _ended(world, item, before, told)
 
 
 def _plain(action: Action, world: World) -> str:
@@ -118,10 +121,12 @@ def _outcome(before: World, after: World, item: tuple[int, Key]) -> Any:
     return value if not isinstance(value, Commit) else None
 
 
-def _ended(world: World, item: tuple[int, Key], before: World) -> str:
-    if item in world.pending and item not in before.pending and item in world.pending:
-        return f"… and ends; {_name(item[1])} is on its queue again"
-    return "… and ends"
+def _ended(world: Noting, item: tuple[int, Key], before: World, told: str) -> str:
+    """How a reconcile ended, after a call of which this was told."""
+    error = world.ended[-1].error
+    ends = "ends" if error is None else "fails with that" if error in told else f"fails: {error}"
+    queued = item in world.pending and (item not in before.pending or error is not None)
+    return f"… and {ends}{f'; {_name(item[1])} is on its queue again' if queued else ''}"
 
 
 def _behind(world: World, loop: int, effect: Effect | None) -> int:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.api.controller import place_of
-from steersman.check.graph import FAULTS, NONE, Graph, Recurrence
+from steersman.check import memory, rest
+from steersman.check.graph import NONE, Graph, Recurrence
 from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
-from steersman.check.verdict import Verdict, Violation
+from steersman.check.verdict import Verdict, Violation, plural
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
-from steersman.kernel.schedule import Replay, Schedule
 from steersman.kernel.system import Learned, System
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
@@ -29,8 +29,10 @@ from steersman.kernel.world import World
 START_ACTION: Final = Action("start", "", NO_KEY)
 INTERRUPTED: Final = "interrupted"
 """`Verdict.incomplete` after Ctrl-C."""
-PROGRESS_EVERY: Final = 2_000
-"""States between two looks at the clock."""
+PROGRESS_SECONDS: Final = 5.0
+"""Between two reports of a search that goes on."""
+LOOK_EVERY: Final = 32
+"""Expansions between two looks at the clock and at memory."""
 ENOUGH_VIOLATIONS: Final = 5
 """Violations after which a search stops: a person mends one at a time."""
 
@@ -48,13 +50,15 @@ class Bounds:
     max_depth: int | None = None
     max_transitions: int | None = None
     max_seconds: float | None = None
+    max_memory: int | None = None
+    """Megabytes of this process; None: a share of the machine's (`memory.DEFAULT_SHARE`)."""
 
     def shown(self) -> dict[str, Any]:
         """The bounds in force, for the verdict."""
         out: dict[str, Any] = {"lag": self.lag, "crashes": self.crashes, "conflicts": self.conflicts}
         if self.atomic:
             out["granularity"] = "whole reconciles"
-        for name in ("max_states", "max_depth", "max_transitions", "max_seconds"):
+        for name in ("max_states", "max_depth", "max_transitions", "max_seconds", "max_memory"):
             value = getattr(self, name)
             if value is not None:
                 out[name.replace("_", "-")] = value
@@ -91,7 +95,10 @@ class Explorer:
             vary=backwards if len(backwards) else nullcontext,
         )
         names = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
-        self.verdict = Verdict(scenario.name, bounds=self.bounds.shown())
+        self.verdict = Verdict(scenario.name, bounds=self.bounds.shown(), claimed=bool(scenario.properties))
+        self._memory = memory.limit(self.bounds.max_memory)
+        self._reported_at = time.perf_counter()
+        self._expanded = 0
         self.verdict.reductions = tuple(name for name, on in names.items() if on)
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
@@ -123,6 +130,7 @@ class Explorer:
         except KeyboardInterrupt:
             verdict.incomplete = INTERRUPTED
         self._count(start)
+        verdict.cut = bool(verdict.incomplete)
         verdict.incomplete = verdict.incomplete or self.unproved()
         return verdict
 
@@ -180,13 +188,14 @@ class Explorer:
             if len(verdict.violations) >= ENOUGH_VIOLATIONS:
                 verdict.incomplete = f"stopped after {len(verdict.violations)} violations"
                 break
+            verdict.depth = queue[0][1]
             reached = self._limit(start, len(queue))
             if reached:
                 verdict.incomplete = reached
                 break
             number, depth, world = queue.popleft()
             if bounds.max_depth is not None and depth >= bounds.max_depth:
-                verdict.incomplete = f"deeper than {bounds.max_depth} steps"
+                verdict.incomplete = f"deeper than {plural(bounds.max_depth, 'step')}"
                 continue
             graph.expand(number)
             for action in enabled(world):
@@ -213,15 +222,24 @@ class Explorer:
             return f"stopped at {bounds.max_states:,} states"
         if bounds.max_transitions is not None and graph.transitions >= bounds.max_transitions:
             return f"stopped at {bounds.max_transitions:,} transitions"
-        if len(graph) % PROGRESS_EVERY == 0 or bounds.max_seconds is not None:
-            spent = time.perf_counter() - start
-            if bounds.max_seconds is not None and spent > bounds.max_seconds:
-                return f"stopped after {bounds.max_seconds:g} s"
-            if self.progress is not None and len(graph) % PROGRESS_EVERY == 0:
-                self.verdict.frontier = waiting
-                self._count(start)
-                self.progress(self.verdict)
+        if bounds.max_seconds is not None and time.perf_counter() - start > bounds.max_seconds:
+            return f"stopped after {bounds.max_seconds:g} s"
+        self._expanded += 1
+        if self._expanded % LOOK_EVERY == 0:
+            self.verdict.frontier = waiting
+            return self.look(lambda: self._count(start))
         return ""
+
+    def look(self, count: Callable[[], None]) -> str:
+        """Why there is not memory enough to go on, or ""; now and then reports progress. `count` brings the verdict's
+        numbers up to date."""
+        now = time.perf_counter()
+        if self.progress is not None and now - self._reported_at >= PROGRESS_SECONDS:
+            self._reported_at = now
+            count()
+            self.progress(self.verdict)
+        held = memory.resident()
+        return "" if held < self._memory else f"stopped at {held // memory.MEGA:,} MB of memory; see max_memory"
 
     def _watch(self, world: World, number: int) -> None:
         """Judges `always` in a new state."""
@@ -240,9 +258,14 @@ class Explorer:
 
     def _report(self, number: int, action: Action) -> None:
         """Notes what went wrong in the controllers on the last step."""
-        self._report_on((*self.graph.path(number), action))
+        self.report_on((*self.graph.path(number), action))
 
-    def _report_on(self, path: tuple[Action, ...]) -> None:
+    def forget_findings(self) -> None:
+        """They are to be reported again."""
+        self._seen_findings.clear()
+
+    def report_on(self, path: tuple[Action, ...]) -> None:
+        """Notes new findings, which showed on this path."""
         for place, finding in self.system.reexec.findings.items():
             if place not in self._seen_findings:
                 self._seen_findings.add(place)
@@ -268,16 +291,10 @@ class Explorer:
         confluent = any(p.kind == "confluence" for p in self.scenario.properties)
         if (converges or confluent) and livelocks:
             worst = min(livelocks, key=lambda r: r.states[0])
-            self._livelock(tuple(self.graph.path(worst.states[0])), tuple(self.graph.cycle(worst.states)))
+            way, cycle = self.graph.path(worst.states[0]), self.graph.cycle(worst.states)
+            self.verdict.violations.append(livelock(way, cycle))
         for prop in converges:
-            for recurrence in at_rest.values():
-                number = recurrence.states[0]
-                wrong = None if prop.holds is None else judge(prop, self.state_at(number))
-                if wrong is not None:
-                    message = f"a fair run comes to rest, but {wrong}"
-                    path = tuple(self.graph.path(number))
-                    self.verdict.violations.append(Violation("converges", prop.name, message, path))
-                    break
+            self._converges(prop, at_rest.values())
         if confluent and len(ends) > 1:
             first, second = ends[0], ends[1]
             message = f"fair runs end in {len(ends)} different states"
@@ -291,58 +308,16 @@ class Explorer:
                 )
             )
 
-    def _livelock(self, path: tuple[Action, ...], cycle: tuple[Action, ...]) -> None:
-        writers = sorted({action.who for action in cycle})
-        message = f"{len(cycle)} steps repeat for ever and write each time; taking part: {', '.join(writers)}"
-        self.verdict.violations.append(Violation("livelock", "converges", message, path, cycle))
-
-    def follow(self, schedule: Schedule) -> Verdict:
-        """Replays a schedule strictly; the verdict says what it breaks. Raises `ScheduleError`."""
-        verdict = self.verdict
-        verdict.incomplete = "one schedule replayed"
-        while True:
-            try:
-                self._follow(schedule)
-                return verdict
-            except Learned as learned:
-                self.system.learn(learned)
-                verdict.violations.clear()
-
-    def _follow(self, schedule: Schedule) -> None:
-        world = self.scenario.world(self.system)
-        policy = Replay(schedule)
-        taken: list[Action] = []
-        broken: set[str] = set()
-        self._seen_findings.clear()
-        been: dict[int, tuple[int, int]] = {}
-        writes = 0
-        while True:
-            self._report_on(tuple(taken))
-            writes += bool(world.events)
-            here = fingerprint(world)
-            state = State(world.store, self.scenario.kinds)
-            for prop in self._always:
-                wrong = None if prop.name in broken else judge(prop, state)
-                if wrong is not None:
-                    broken.add(prop.name)
-                    self.verdict.violations.append(Violation("always", prop.name, wrong, tuple(taken)))
-            actions = enabled(world)
-            action = policy.choose(world, actions)
-            if action is None:
-                break
-            been[here] = (len(taken), writes)
-            world = apply(world, action)
-            taken.append(action)
-        self.verdict.transitions = len(taken)
-        start, before = been.get(here, (0, writes))
-        if before < writes and any(prop.kind != "always" for prop in self.scenario.properties):
-            self._livelock(tuple(taken[:start]), tuple(taken[start:]))
-        if not [action for action in actions if action.op not in FAULTS]:
-            for prop in self.scenario.properties:
-                wrong = judge(prop, state) if prop.kind == "converges" else None
-                if wrong is not None:
-                    message = f"the run comes to rest, but {wrong}"
-                    self.verdict.violations.append(Violation("converges", prop.name, message, tuple(taken)))
+    def _converges(self, prop: Property, at_rest: Iterable[Recurrence]) -> None:
+        for recurrence in at_rest:
+            path = self.graph.path(recurrence.states[0])
+            wrong = None if prop.holds is None else judge(prop, self.state_at(recurrence.states[0]))
+            if wrong is not None:
+                here = rest.look(self.graph, recurrence.states, self.world_at(path))
+                message = f"nothing changes any more, but {here.failing or wrong}"
+                violation = Violation("converges", prop.name, message, tuple(path), here.cycle)
+                self.verdict.violations.append(violation)
+                return
 
     def world_at(self, actions: tuple[Action, ...] | list[Action]) -> World:
         """The world after some actions, from the first one."""
@@ -363,6 +338,13 @@ class Explorer:
             if recurrence.terminal and not recurrence.writes:
                 seen.setdefault(self.graph.stores[recurrence.states[0]], recurrence.states[0])
         return [self.state_at(number) for number in seen.values()]
+
+
+def livelock(path: Sequence[Action], cycle: Sequence[Action]) -> Violation:
+    """The violation of a run that writes for ever."""
+    writers = sorted({action.who for action in cycle})
+    message = f"{plural(len(cycle), 'step')} repeat for ever and write each time; taking part: {', '.join(writers)}"
+    return Violation("livelock", "converges", message, tuple(path), tuple(cycle))
 
 
 def judge(prop: Property, state: State) -> str | None:

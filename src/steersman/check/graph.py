@@ -278,14 +278,17 @@ class Graph:
     def cycle(self, component: Sequence[int]) -> list[Action]:
         """A cycle inside a component that changes the store, from its first state; empty when there is none."""
         inside = set(component)
-        start = component[0]
         for state in component:
             for action, target in self.edges(state):
                 changed = self.stores[target] != self.stores[state]
                 if target in inside and changed and self.actions[action].op not in FAULTS:
-                    there = self._within(start, state, inside)
-                    return [*there, self.actions[action], *self._within(target, start, inside)]
+                    return self.cycle_through(component, state, action, target)
         return []
+
+    def cycle_through(self, component: Sequence[int], state: int, action: int, target: int) -> list[Action]:
+        """A shortest cycle inside a component, from its first state, by way of one of its transitions."""
+        inside, start = set(component), component[0]
+        return [*self._within(start, state, inside), self.actions[action], *self._within(target, start, inside)]
 
     def _within(self, start: int, goal: int, inside: set[int]) -> list[Action]:
         came: dict[int, tuple[int, int]] = {}

@@ -25,6 +25,8 @@ def load(text: str) -> list[Target]:
     """The targets of `FILE[::NAME]`, in the order of the file. Raises `ScenarioError`."""
     path_text, _, name = text.partition("::")
     path = Path(path_text)
+    if path.is_dir():
+        raise ScenarioError(f"{path_text}: is a directory; name files: FILE[::NAME]")
     if not path.is_file():
         raise ScenarioError(f"{path_text}: no such file; give a Python file with scenarios: FILE[::NAME]")
     module = _module(path)
@@ -32,11 +34,15 @@ def load(text: str) -> list[Target]:
         key: value
         for key, value in vars(module).items()
         if callable(value)
+        and not inspect.isclass(value)
         and getattr(value, "__module__", "") == module.__name__
         and key.startswith(("test_", "scenario_"))
     }
     if name:
         chosen = getattr(module, name, None)
+        if inspect.isclass(chosen):
+            known = ", ".join(functions) or "none"
+            raise ScenarioError(f"{path_text}: {name} is a class, not a function; functions to check: {known}")
         if not callable(chosen):
             known = ", ".join(functions) or "none"
             raise ScenarioError(f"{path_text}: no function {name!r}; it has: {known}")

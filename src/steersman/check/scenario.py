@@ -83,7 +83,7 @@ class Property(NamedTuple):
 
 
 class Scenario:
-    """See the module's text, and DESIGN §3 for an example."""
+    """See the module's text, and docs/check.md for an example."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -273,10 +273,27 @@ def _user(do: Callable[[Client], Any], api: Api, name: str) -> Callable[[Callabl
 
 
 def _loop(factory: Any, api: Api, name: str) -> Loop:
+    _declared(type(factory()), name)
     try:
         return Loop(factory, api, name)
     except (LookupError, TypeError) as error:
         raise ScenarioError(f"controller {name!r}: {error.args[0] if error.args else error}") from None
+
+
+def _declared(cls: type[Controller], name: str) -> None:
+    """Refuses a declaration of another type than it should be: a text is a sequence too, of letters."""
+    for field in ("owns", "reads", "writes"):
+        value = getattr(cls, field)
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise ScenarioError(
+                f"controller {name!r}: {field} is {value!r}, but must be a tuple of kinds: "
+                f"{field} = ({value if isinstance(value, str) else 'v1/Pod'!r},)"
+            )
+    if not isinstance(cls.watches, Mapping):
+        raise ScenarioError(
+            f"controller {name!r}: watches is {cls.watches!r}, but must map kinds to functions from an object to keys: "
+            "watches = {'v1/Pod': keys_of}"
+        )
 
 
 def _what(error: Exception) -> str:

@@ -78,7 +78,7 @@ class Walker:
         verdict, bounds = self.explorer.verdict, self.explorer.bounds
         start = time.perf_counter()
         verdict.bounds |= {"walks": self.walks, "seed": self.seed}
-        verdict.incomplete = "random walks"
+        verdict.incomplete, verdict.cut = "random walks", True
         number = 0
         try:
             while number < self.walks and len(verdict.violations) < ENOUGH_VIOLATIONS:
@@ -92,15 +92,23 @@ class Walker:
                     number = 0
                     continue
                 number += 1
+                full = self.explorer.look(lambda: self._count(start))
+                if full:
+                    verdict.incomplete = f"random walks, {full}"
+                    break
         except KeyboardInterrupt:
             verdict.incomplete = INTERRUPTED
         if verdict.incomplete == "random walks":
             verdict.incomplete = self.explorer.unproved() or "random walks"
+        verdict.reads = self.explorer.reads()
+        self._count(start)
+        return verdict
+
+    def _count(self, start: float) -> None:
+        verdict = self.explorer.verdict
         verdict.converged = len(self.ends)
         verdict.executions = self.explorer.system.reexec.executions
-        verdict.reads = self.explorer.reads()
         verdict.seconds = time.perf_counter() - start
-        return verdict
 
     def _learn(self, learned: Learned) -> None:
         """Starts again: states are told apart in another way from here on."""
@@ -171,7 +179,7 @@ class Walker:
                         at_rest = not enabled(candidate)
                         return at_rest and judge(prop, State(candidate.store, scenario.kinds)) is not None  # type: ignore[arg-type]
 
-                    message = f"a fair run comes to rest, but {wrong}"
+                    message = f"nothing changes any more, but {wrong}"
                     self._add(Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
         self.ends.setdefault(world.store.sum_canonical, list(taken))
         confluent = any(prop.kind == "confluence" for prop in scenario.properties)

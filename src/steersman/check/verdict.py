@@ -21,11 +21,16 @@ class Violation:
     actions: tuple[Action, ...] = ()
     """From the first world to the state in which it shows."""
     cycle: tuple[Action, ...] = ()
-    """livelock: what repeats from there."""
+    """livelock, or nothing changes but somebody goes on: what repeats from there."""
     other: tuple[Action, ...] = ()
     """confluence: the way to the other end."""
     explanation: str = ""
     """The steps in words, with what each changed."""
+
+    @property
+    def title(self) -> str:
+        """Kind and name; one word when they are the same."""
+        return self.kind if self.kind == self.name else f"{self.kind}: {self.name}"
 
     @property
     def schedule(self) -> Schedule:
@@ -54,8 +59,22 @@ class Verdict:
     """`controller Kind.group`: kinds that a controller reads through its cache without saying so (learned; with a
     lag, views of them exist and are part of schedules)."""
     reductions: tuple[str, ...] = ()
+    claimed: bool = True
+    """The scenario has properties."""
     incomplete: str = ""
     """Why not everything was explored; "" when everything was."""
+    cut: bool = False
+    """Something ended the search before everything was visited."""
+    excused: bool = False
+    """The command line bounded the search: `assert_holds(complete=True)` is not to hold that against the code."""
+    refused: bool = False
+    """`assert_holds(complete=True)` has refused it because it is BOUNDED."""
+    replayed: int | None = None
+    """Steps of the schedule that was followed instead of a search."""
+    unjudged: str = ""
+    """What could not be judged on a replay, and why."""
+    depth: int = 0
+    """Steps of the longest path that was being extended when the search ended."""
     seconds: float = 0.0
     memory: tuple[int, int] = (0, 0)
     """Bytes of fingerprints and state facts, and of transitions."""
@@ -80,35 +99,66 @@ class Verdict:
 
     def assert_holds(self, complete: bool = False) -> Verdict:
         """Raises `AssertionError` with the report when a property is violated, or, with `complete`, when not
-        everything was explored."""
+        everything was explored (unless an option of the command line is why)."""
         __tracebackhide__ = True
-        if not self.holds or (complete and not self.complete):
+        if not self.holds:
             raise AssertionError(str(self))
+        if complete and not self.complete and not self.excused:
+            self.refused = True
+            raise AssertionError(f"{self.title}: {self.refusal}\n{self.summary()}")
         return self
 
+    @property
+    def title(self) -> str:
+        """The scenario's name."""
+        return self.scenario or "scenario"
+
+    @property
+    def refusal(self) -> str:
+        """Why a BOUNDED verdict is not good enough."""
+        return f"BOUNDED ({self.incomplete}), but complete=True was asked"
+
     def __str__(self) -> str:
-        title = self.scenario or "scenario"
         lines = []
         for violation in self.violations:
-            lines.append(f"{title}: VIOLATED  {violation.kind}: {violation.name}")
+            lines.append(f"{self.title}: VIOLATED  {violation.title}")
             lines.append(f"  {violation.message}")
             if violation.explanation:
                 lines.append(violation.explanation)
         if self.holds:
-            lines.append(f"{title}: holds")
+            lines.append(f"{self.title}: {self.outcome}")
         lines.append(self.summary())
         return "\n".join(lines)
+
+    @property
+    def outcome(self) -> str:
+        """In words: violated, holds, or what can be said instead of that."""
+        if not self.holds:
+            return "VIOLATED"
+        if self.replayed is not None:
+            said = self.unjudged or "nothing is violated on the way"
+            return f"replayed {plural(self.replayed, 'step')}; {said}"
+        word = "nothing found so far" if self.cut else "holds"
+        return word if self.claimed else f"{word} (nothing was claimed: only findings would have been reported)"
 
     def summary(self) -> str:
         """Numbers, reductions and bounds, always with COMPLETE or BOUNDED."""
         bounds = ", ".join(f"{name} {value}" for name, value in self.bounds.items())
         why = f" ({self.incomplete})" if self.incomplete else ""
+        word = f"  {'' if self.holds else 'search: '}{self.word}{why}"
+        if self.replayed is not None:
+            return f"{word}: {plural(self.replayed, 'step')}; bounds: {bounds}"
         return (
-            f"  {self.word}{why}: {self.states:,} states, {self.transitions:,} transitions, {self.converged} at rest, "
-            f"{self.executions:,} real executions in {self.seconds:.1f} s\n"
+            f"{word}: {plural(self.states, 'state')}, {plural(self.transitions, 'transition')}, "
+            f"{self.converged:,} at rest, {plural(self.executions, 'real execution')} in {self.seconds:.1f} s\n"
             f"  memo hits: reads {_share(self.read_memo)}, writes {_share(self.write_memo)}; "
             f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}"
         )
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 state`, `2 states`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _share(memo: tuple[int, int]) -> str:

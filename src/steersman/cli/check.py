@@ -10,9 +10,12 @@ import typer
 
 if TYPE_CHECKING:
     from steersman.check import Session
-    from steersman.check.verdict import Verdict, Violation
+    from steersman.check.load import Target
+    from steersman.check.verdict import Verdict
 
 HOLDS, VIOLATED, FAULTY, BOUNDED, INTERRUPTED = 0, 1, 2, 3, 130
+CLEAR = "\r\x1b[K"
+"""Takes the last report of progress away from the terminal's line."""
 
 
 def check(
@@ -26,6 +29,7 @@ def check(
     max_states: Annotated[int | None, typer.Option(min=1)] = None,
     max_depth: Annotated[int | None, typer.Option(min=1)] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0.0)] = None,
+    max_memory: Annotated[int | None, typer.Option(help="Megabytes (default: 75 % of the machine's).", min=1)] = None,
     no_read_memo: Annotated[bool, typer.Option("--no-read-memo", help="Execute every step of a reconcile.")] = False,
     no_write_memo: Annotated[bool, typer.Option("--no-write-memo", help="Validate and merge every write.")] = False,
     no_canonical: Annotated[bool, typer.Option("--no-canonical", help="Compare states as they are.")] = False,
@@ -35,8 +39,8 @@ def check(
 ) -> None:
     """Explores every interleaving of the scenarios' controllers, within the bounds.
 
-    Exit codes: 0 holds, 1 violated, 2 the command or the scenario is at fault, 3 BOUNDED under --require-complete,
-    130 after Ctrl-C and its partial report.
+    Exit codes: 0 holds, 1 violated, 2 the command or the scenario is at fault, 3 BOUNDED under --require-complete
+    or where a test asks for complete=True, 130 after Ctrl-C and its partial report.
     """
     chosen: dict[str, Any] = {
         "lag": lag,
@@ -48,6 +52,7 @@ def check(
         "max_states": max_states,
         "max_depth": max_depth,
         "max_seconds": max_seconds,
+        "max_memory": max_memory,
         "read_memo": False if no_read_memo else None,
         "write_memo": False if no_write_memo else None,
         "canonical": False if no_canonical else None,
@@ -59,77 +64,108 @@ def check(
 def _run(targets: list[str], overrides: dict[str, Any], complete: bool, schedules: Path, replay: Path | None) -> int:
     from steersman.api.controller import ControllerError
     from steersman.check import Session, sessions
-    from steersman.check import check as check_one
-    from steersman.check.load import load, run
     from steersman.check.scenario import ScenarioError
     from steersman.kernel.schedule import ScheduleError
 
     session = Session(overrides)
     session.progress = _progress if sys.stderr.isatty() else None
-    if replay is not None:
-        session.replay = replay
+    session.replay = replay
     sessions.append(session)
-    printed = 0
-    failed: list[str] = []
     try:
-        for text in targets:
-            for target in load(text):
-                asserted = ""
-                try:
-                    asserted = run(target, check_one)
-                finally:
-                    for verdict in session.verdicts[printed:]:
-                        _show(verdict, text, target.name, schedules)
-                found = session.verdicts[printed:]
-                printed = len(session.verdicts)
-                if asserted and all(verdict.holds and (verdict.complete or not complete) for verdict in found):
-                    typer.echo(f"steersman check: {asserted}", err=True)
-                    failed.append(asserted)
+        return _Run(session, complete, schedules).all(targets)
     except (ScenarioError, ScheduleError, ControllerError) as error:
-        typer.echo(f"steersman check: {error}", err=True)
+        _tell(str(error))
         return FAULTY
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
         sessions.remove(session)
-    return VIOLATED if failed else _code(session, complete)
 
 
-def _code(session: Session, complete: bool) -> int:
-    if any(not verdict.holds for verdict in session.verdicts):
-        return VIOLATED
-    if complete and any(not verdict.complete for verdict in session.verdicts):
-        return BOUNDED
-    return HOLDS
+def _tell(text: str) -> None:
+    typer.echo(f"steersman check: {text}", err=True)
 
 
-def _show(verdict: Verdict, text: str, name: str, schedules: Path) -> None:
-    typer.echo(str(verdict))
-    for violation in verdict.violations:
-        path = save(violation, verdict, schedules)
-        if path is not None:
-            file = text.partition("::")[0]
-            typer.echo(f"  replay: steersman check {file}::{name} --replay {path}")
+class _Run:
+    """Every target of one command, one after the other."""
 
+    def __init__(self, session: Session, complete: bool, schedules: Path) -> None:
+        self.session = session
+        self.complete = complete
+        self.schedules = schedules
+        self.codes: set[int] = set()
+        self._taken: set[Path] = set()
 
-def save(violation: Violation, verdict: Verdict, folder: Path) -> Path | None:
-    """Writes the schedule of a violation; None (with a warning) when the folder cannot be written."""
-    words = f"{verdict.scenario or 'scenario'}-{violation.name}".lower()
-    path = folder / ("".join(char if char.isalnum() else "-" for char in words)[:80].strip("-") + ".schedule")
-    notes = [f"{verdict.scenario}: {violation.kind}: {violation.name}", violation.message]
-    notes += [f"{key}: {value}" for key, value in verdict.bounds.items()]
-    notes += [f"reads: {text}" for text in verdict.reads]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(violation.schedule.dumps(notes))
-    except OSError as error:
-        typer.echo(f"  the schedule was not saved: {path}: {error.strerror}", err=True)
-        return None
-    return path
+    def all(self, texts: list[str]) -> int:
+        """Runs them; the exit code."""
+        from steersman.check.load import load
+
+        for text in texts:
+            file, _, named = text.partition("::")
+            for target in self._chosen(load(text), file, named):
+                self._one(target, file)
+        for verdict in self.session.verdicts:
+            if not verdict.holds:
+                self.codes.add(VIOLATED)
+            elif self.complete and not verdict.complete:
+                self.codes.add(BOUNDED)
+        return next((code for code in (VIOLATED, FAULTY, BOUNDED) if code in self.codes), HOLDS)
+
+    def _chosen(self, targets: list[Target], file: str, named: str) -> list[Target]:
+        """Those that the schedule to replay was recorded in, or all."""
+        from steersman.check import saved
+
+        if self.session.replay is None:
+            return targets
+        schedule = saved.read(self.session.replay)
+        chosen = [target for target in targets if schedule.belongs_to(file, target.name)]
+        if not chosen:
+            raise schedule.refuse(file, named or "…")
+        return chosen
+
+    def _one(self, target: Target, file: str) -> None:
+        from steersman.check import check as check_one
+        from steersman.check.load import run
+
+        before = len(self.session.verdicts)
+        try:
+            asserted = run(target, check_one)
+        finally:
+            for verdict in self.session.verdicts[before:]:
+                self._show(verdict, file, target.name)
+        found = self.session.verdicts[before:]
+        refused = [verdict for verdict in found if verdict.refused]
+        if asserted and refused:
+            _tell(f"{refused[0].title}: {refused[0].refusal}")
+            self.codes.add(BOUNDED)
+        elif asserted and all(verdict.holds and (verdict.complete or not self.complete) for verdict in found):
+            _tell(asserted)
+            self.codes.add(VIOLATED)
+        elif not found:
+            _tell(f"{file}: {target.name} checked nothing: call sm.check in it, or return a Scenario")
+            self.codes.add(FAULTY)
+
+    def _show(self, verdict: Verdict, file: str, name: str) -> None:
+        from steersman.check.saved import save
+
+        if self.session.progress is not None:
+            sys.stderr.write(CLEAR)
+        typer.echo(str(verdict))
+        if verdict.replayed is not None:
+            return
+        for violation in verdict.violations:
+            try:
+                path = save(violation, verdict, self.schedules, file, name, self._taken)
+            except OSError as error:
+                typer.echo(f"  the schedule was not saved: {error.filename}: {error.strerror}", err=True)
+            else:
+                typer.echo(f"  replay: steersman check {file}::{name} --replay {path}")
 
 
 def _progress(verdict: Verdict) -> None:
+    from steersman.check.memory import MEGA, resident
+
     rate = verdict.transitions / verdict.seconds if verdict.seconds else 0
-    seen = f"{verdict.states:,} states, {verdict.transitions:,} transitions, {rate:,.0f}/s"
-    sys.stderr.write(f"\r{seen}, {verdict.frontier:,} waiting ")
+    seen = f"{verdict.states:,} states, {verdict.transitions:,} transitions, {rate:,.0f}/s, depth {verdict.depth:,}"
+    sys.stderr.write(f"{CLEAR}{seen}, {verdict.frontier:,} waiting, {resident() // MEGA:,} MB ")
     sys.stderr.flush()

@@ -1,0 +1,98 @@
+"""Replay: follows a schedule step by step, and judges what can be judged on one run."""
+
+from __future__ import annotations
+
+from steersman.check import rest
+from steersman.check.explore import Explorer, judge, livelock
+from steersman.check.graph import FAULTS, item_of
+from steersman.check.scenario import State
+from steersman.check.verdict import Verdict, Violation
+from steersman.kernel.action import Action
+from steersman.kernel.fingerprint import fingerprint
+from steersman.kernel.schedule import Replay, Schedule
+from steersman.kernel.system import Learned
+from steersman.kernel.transition import enabled
+
+
+class Follower:
+    """One schedule in one scenario; uses an `Explorer` for its system, properties and verdict."""
+
+    def __init__(self, explorer: Explorer, schedule: Schedule) -> None:
+        self.explorer = explorer
+        self.schedule = schedule
+
+    def run(self) -> Verdict:
+        """The verdict says what the run breaks. Raises `ScheduleError` at a step that is not possible."""
+        verdict = self.explorer.verdict
+        verdict.incomplete, verdict.cut = "one schedule replayed", True
+        while True:
+            try:
+                self._follow()
+                return verdict
+            except Learned as learned:
+                self.explorer.system.learn(learned)
+                verdict.violations.clear()
+
+    def _follow(self) -> None:
+        explorer, verdict = self.explorer, self.explorer.verdict
+        world = explorer.scenario.world(explorer.system)
+        policy = Replay(self.schedule)
+        taken: list[Action] = []
+        broken: set[str] = set()
+        explorer.forget_findings()
+        been: dict[int, tuple[int, int]] = {}
+        ended: list[list[rest.Ended]] = []
+        able: list[frozenset[object]] = []
+        writes = 0
+        while True:
+            explorer.report_on(tuple(taken))
+            writes += bool(world.events)
+            here = fingerprint(world)
+            state = State(world.store, explorer.scenario.kinds)
+            for prop in explorer.scenario.properties:
+                if prop.kind == "always" and prop.name not in broken:
+                    wrong = judge(prop, state)
+                    if wrong is not None:
+                        broken.add(prop.name)
+                        verdict.violations.append(Violation("always", prop.name, wrong, tuple(taken)))
+            actions = enabled(world)
+            action = policy.choose(world, actions)
+            if action is None:
+                break
+            able.append(frozenset([item_of(each) for each in actions if each.op not in FAULTS]))
+            been[here] = (len(taken), writes)
+            world, finished = rest.noted(world, action)
+            ended.append(finished)
+            taken.append(action)
+        verdict.replayed = len(taken)
+        start, before = been.get(here, (len(taken), writes))
+        if before < writes:
+            if any(prop.kind != "always" for prop in explorer.scenario.properties):
+                verdict.violations.append(livelock(taken[:start], taken[start:]))
+            return
+        moved = {item_of(action) for action in taken[start:]}
+        for_ever = start < len(taken) and all(items <= moved for items in able[start:])
+        at_rest = for_ever or all(action.op in FAULTS for action in actions)
+        if at_rest:
+            self._at_rest(state, taken, start, rest.failing(world, [end for ends in ended[start:] for end in ends]))
+        verdict.unjudged = self._unjudged(at_rest)
+
+    def _unjudged(self, at_rest: bool) -> str:
+        properties = self.explorer.scenario.properties
+        names = [] if at_rest else [repr(prop.name) for prop in properties if prop.kind == "converges"]
+        said = []
+        if names:
+            are = "is" if len(names) == 1 else "are"
+            said.append(f"the run is not at rest at the end, so {' and '.join(names)} {are} not judged")
+        if any(prop.kind == "confluence" for prop in properties):
+            said.append("confluence is not judged on one run")
+        return "; ".join(said)
+
+    def _at_rest(self, state: State, taken: list[Action], start: int, failing: str) -> None:
+        """Judges convergence where nothing changes any more: at the end, or in a cycle of everybody that can move."""
+        for prop in self.explorer.scenario.properties:
+            wrong = judge(prop, state) if prop.kind == "converges" else None
+            if wrong is not None:
+                message = f"nothing changes any more, but {failing or wrong}"
+                path, cycle = tuple(taken[:start]), tuple(taken[start:])
+                self.explorer.verdict.violations.append(Violation("converges", prop.name, message, path, cycle))
