@@ -161,15 +161,16 @@ def _take_object(schema: Schema, how: How) -> Take:
         return value if type(value) is Frozen else Frozen(value)
 
     def _assemble(value: dict[str, Any], changed: dict[str, Any]) -> Frozen:
-        out = {**value, **changed}
+        out = Frozen(value)
+        dict.update(out, changed)  # still in hand: nobody else has seen it
         for name, item in changed.items():
             if item is None and not (custom and (name not in fields or fields[name].nullable)):
                 if name in needed:
                     raise Misfit
-                del out[name]
+                dict.__delitem__(out, name)
             elif not item and name in omitted:
-                del out[name]
-        return Frozen(out)
+                dict.__delitem__(out, name)
+        return out
 
     return take
 
@@ -273,6 +274,7 @@ def _with_constraints(schema: Schema, take: Take, custom: bool) -> Take:
 _compiled: dict[tuple[int, How], tuple[Schema, Take]] = {}
 
 
+@lru_cache(maxsize=1 << 12)
 def intake(schema: Schema, required: bool, custom: bool = False, keep_empty: bool = False) -> Take:
     """The function that takes a value in under `schema`: returns it frozen, or raises `Misfit`.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -63,24 +63,24 @@ class Kind:
     custom: bool = False
     """Made from a CustomResourceDefinition."""
 
-    @property
-    def api_version(self) -> str:
-        """`apps/v1`, or `v1` for the core group: the object's apiVersion field."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    api_version: str = field(init=False)
+    """`apps/v1`, or `v1` for the core group: the object's apiVersion field."""
+    gk: GK = field(init=False)
+    resource: str = field(init=False)
+    """`deployments.apps`, or `pods` for the core group: the name of a CustomResourceDefinition."""
+    has_status: bool = field(init=False)
+    """status is written through its own subresource only."""
 
-    @property
-    def gk(self) -> GK:
-        return (self.group, self.kind)
-
-    @property
-    def resource(self) -> str:
-        """`deployments.apps`, or `pods` for the core group: the name of a CustomResourceDefinition."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def has_status(self) -> bool:
-        """status is written through its own subresource only."""
-        return "status" in self.subresources
+    def __post_init__(self) -> None:
+        # Facts that every request asks for, worked out once.
+        facts = {
+            "api_version": f"{self.group}/{self.version}" if self.group else self.version,
+            "gk": (self.group, self.kind),
+            "resource": f"{self.plural}.{self.group}" if self.group else self.plural,
+            "has_status": "status" in self.subresources,
+        }
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return f"{self.api_version}/{self.kind}"

@@ -27,6 +27,9 @@ UNOWNED: Final[Mapping[tuple[str, str, str], FieldSet]] = {
 """What kube-apiserver's admission and create strategies add after ownership was noted: nobody's."""
 
 
+_STATUS: Final = ("f:status",)
+
+
 def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
     """All fields of a section that appears, as `f:PART`'s subtree; cached on the section."""
     found = section.fields
@@ -79,6 +82,12 @@ def changes(kind: Kind, old: Object, new: Object) -> fields.Change:
         if change[1]:
             removed[f"f:{part}"] = change[1]
 
+    if old.meta is new.meta and old.spec is new.spec and old.rest is new.rest:
+        added, gone = _section_change(kind, "status", old.status, new.status)
+        return (
+            FieldSet(_STATUS, (added,), False) if added else NOTHING,
+            FieldSet(_STATUS, (gone,), False) if gone else NOTHING,
+        )
     if old.meta is not new.meta:
         note("metadata", _meta_change(kind, old.meta.value, new.meta.value))
     for part, before, after in (("spec", old.spec, new.spec), ("status", old.status, new.status)):

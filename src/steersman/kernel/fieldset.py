@@ -222,7 +222,8 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
     if a is b:
         return NOTHING
     member = a.member and not b.member
-    if not b.names or not a.names:
+    mine = a.names
+    if not mine or not [name for name in b.names if name in mine]:
         return a if member == a.member else _intern_or_leaf(a.names, a.kids, member)
     taken = dict(zip(b.names, b.kids, strict=True))
     changed = member != a.member

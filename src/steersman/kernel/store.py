@@ -81,13 +81,17 @@ class StoreConfig:
         """Kinds whose history is not kept; their concrete sum is kept apart."""
         self.compact = compact
         """Let the parsed values of stored sections go when memory is short (simulate and run)."""
-        self.for_kind: dict[GK, tuple[Index, ...]] = {}
+        self.for_kind: dict[tuple[GK, bool], tuple[Index, ...]] = {}
 
-    def indexes_of(self, gk: GK) -> tuple[Index, ...]:
-        """The indexes that cover a kind."""
-        found = self.for_kind.get(gk)
+    def indexes_of(self, gk: GK, same: bool = False) -> tuple[Index, ...]:
+        """The indexes that cover a kind; with `same`, those that a write which leaves metadata and nodeName as they
+        are can concern: mostly none."""
+        found = self.for_kind.get((gk, same))
         if found is None:
-            found = self.for_kind[gk] = tuple([i for i in self.indexes if i.gk is None or i.gk == gk])
+            covering = [index for index in self.indexes if index.gk is None or index.gk == gk]
+            if same:
+                covering = [index for index in covering if not set(index.reads) <= {"meta", "node"}]
+            found = self.for_kind[(gk, same)] = tuple(covering)
         return found
 
 
@@ -276,8 +280,9 @@ class Store:
         self.rev = max(self.rev, obj.rv)
         self._account(old, obj)
         if self.config.compact:
+            kept = () if old is None else (old.status, old.spec, old.rest)
             for section in (obj.status, obj.spec, obj.rest):
-                if section is not None and section._value is not None:
+                if section is not None and section not in kept and section._value is not None:
                     PARSED.admit(section)
         return old
 
@@ -310,7 +315,8 @@ class Store:
         self.times = None
         some: Any = new if old is None else old
         gk = (some.key.group, some.key.kind)
-        for index in self.config.indexes_of(gk):
+        same = old is not None and new is not None and old.meta is new.meta and old.node == new.node
+        for index in self.config.indexes_of(gk, same):
             if old is not None and new is not None and all(getattr(old, p) is getattr(new, p) for p in index.reads):
                 continue
             before = () if old is None else index.values(old)
