@@ -1,8 +1,8 @@
 """A ReplicaSet-like controller that trusts its cache creates one pod too many.
 
 It lists its pods, creates what is missing and reports the new number. The report wakes it again; the list comes from a
-cache, and when that has not yet seen the pod just created, the controller creates another. Kubernetes had this bug (kubernetes/kubernetes pull 8138) and cured it with
-*expectations*: remember what you created until you have seen it.
+cache, and when that has not yet seen the pod just created, the controller creates another. Kubernetes had this bug
+(kubernetes/kubernetes pull 8138) and cured it with *expectations*: remember what you created until you have seen it.
 
     steersman check examples/check/over_creation.py
 """
