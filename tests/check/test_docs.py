@@ -4,9 +4,13 @@ import re
 import subprocess
 import sys
 
+from steersman.api.client import Client
+from steersman.api.controller import Controller
+from steersman.check import Scenario
 from steersman.kernel.identity import TABLE
 from tests.source import ROOT
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 CHECK = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
 INVARIANTS = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")
 
@@ -18,16 +22,54 @@ def without_times(text):
 def test_the_command_gives_the_output(tmp_path):
     command = re.search(r"^    \$ steersman (.*)$", CHECK, re.MULTILINE).group(1).split()
     shown = re.search(r"<!-- output of the command above.*?-->\n```\n(.*?)```", CHECK, re.DOTALL).group(1)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    done = subprocess.run(
-        [sys.executable, "-c", "from steersman.cli import main; main()", *command],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = steersman(tmp_path, *command)
     assert done.returncode == 1
     assert without_times(done.stdout) == without_times(shown)
+
+
+def steersman(folder, *command):
+    """Runs the command in a folder that has the examples."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    main = "from steersman.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", main, *command], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def snippet(text):
+    """The Python that a page shows."""
+    (shown,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return shown
+
+
+def test_the_readmes_controller_runs_as_pasted_and_gives_what_it_shows(tmp_path):
+    (tmp_path / "naive.py").write_text(snippet(README))
+    done = steersman(tmp_path, "check", "naive.py")
+    shown = re.search(r"```\n(naive: VIOLATED.*?)```", README, re.DOTALL).group(1)
+    first, _, last = shown.partition("…\n")
+    assert done.returncode == 1 and done.stdout.startswith(first), done.stdout + done.stderr
+    assert last.rstrip("…\n") in done.stdout
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    (fresh / "naive.py").write_text(snippet(README).replace("lag=1", "lag=0"))
+    assert "naive: holds\n  COMPLETE: " in steersman(fresh, "check", "naive.py").stdout
+
+
+def test_the_pages_controller_holds_as_pasted(tmp_path):
+    (tmp_path / "size.py").write_text(snippet(CHECK))
+    done = steersman(tmp_path, "check", "size.py")
+    assert done.returncode == 0 and "size: holds\n  COMPLETE: " in done.stdout, done.stdout + done.stderr
+
+
+def test_everything_a_controller_has_is_in_the_tables():
+    rows = "\n".join(line.split(" | ")[0] for line in CHECK.splitlines() if line.startswith("| `"))
+    for name in vars(Client):
+        if not name.startswith("_") and name not in ("api", "manager", "wake", "wake_after"):
+            assert re.search(rf"`c\.{name}\b", rows), name
+    for name in Controller.__annotations__:
+        assert re.search(rf"`{name}`", rows), name
+    for name in vars(Scenario):
+        assert name.startswith("_") or name in ("controllers", "system", "world") or f"w.{name}(" in CHECK, name
 
 
 def test_the_table_is_the_table():
@@ -49,7 +91,8 @@ def test_the_tests_it_names_exist():
 def test_every_option_is_explained():
     from steersman.check import check
 
-    options = check.__kwdefaults__ if hasattr(check, "__kwdefaults__") else {}
+    options = check.__kwdefaults__
+    assert "max_memory" in options
     for name in options:
         if not name.endswith("memo") and name != "canonical":
             assert f"`{name}" in CHECK or f"{name}=" in CHECK, name
