@@ -129,7 +129,7 @@ class ControlPlane:
         if not self.settings.allow_remote and not address.loopback():
             raise StartError(
                 f"--listen {address}: other machines could reach it, and this version has one credential with all "
-                "rights; listen on 127.0.0.1, or add --allow-remote if that is what you want"
+                f"rights; write 127.0.0.1:{address.port}, or add --allow-remote if that is what you want"
             )
         return address
 
@@ -177,7 +177,7 @@ class ControlPlane:
 
 
 def _components() -> list[Component]:
-    return [SchedulerComponent(), VirtualNodes()]
+    return [SchedulerComponent(events=True), VirtualNodes()]
 
 
 def run(settings: Settings, tell: Callable[[str], None]) -> int:

@@ -2,7 +2,7 @@
 
 `core.Scheduler` decides; this wires it to the world. A decision becomes what kube-scheduler sends: a Binding, or the
 condition PodScheduled=False with the reason Unschedulable (pkg/scheduler/schedule_one.go, handleSchedulingFailure),
-which is written only when it says something new.
+which is written only when it says something new, and, where it is wanted, an Event.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen, FrozenList
 from steersman.sched.core import Decision, Scheduler
 from steersman.sched.nodes import PodKey
+from steersman.sched.notices import EVENT, Notices
 from steersman.sched.pods import DEFAULT_SCHEDULER
 
 BATCH: Final = 256
@@ -28,12 +29,13 @@ POD: Final = ("", "Pod")
 
 class SchedulerState:
     """What the scheduler knows. `waiting`: the pods without a node, as last seen. `notes`: how many pods were placed
-    without regard to a constraint, by the scheduler's words for it. `faults`: objects it cannot read, and why."""
+    without regard to a constraint, by the scheduler's words for it. `faults`: objects it cannot read, and why. `notices`: its Events, if it tells any."""
 
-    __slots__ = ("faults", "notes", "now", "scheduler", "thrown", "waiting")
+    __slots__ = ("faults", "notes", "notices", "now", "scheduler", "thrown", "waiting")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, notices: Notices | None = None) -> None:
         self.scheduler = scheduler
+        self.notices = notices
         self.waiting: dict[PodKey, Object] = {}
         self.notes: dict[str, int] = {}
         self.faults: dict[Key, str] = {}
@@ -42,7 +44,7 @@ class SchedulerState:
 
     def copy(self) -> SchedulerState:
         """An independent state with the same contents."""
-        other = SchedulerState(self.scheduler.copy())
+        other = SchedulerState(self.scheduler.copy(), None if self.notices is None else self.notices.copy())
         other.waiting = self.waiting.copy()
         other.notes = self.notes.copy()
         other.faults = self.faults.copy()
@@ -68,6 +70,7 @@ class SchedulerComponent:
     seed: decides between nodes of equal score; None takes the first by name.
     persistent: states are never changed once given out (check); else one state is changed in place.
     scheduler_name, ignore_unsupported: as `Scheduler` has them.
+    events: tell by Events, too, why pods find no node; they are for people, and no program waits for them.
     """
 
     name = "scheduler"
@@ -79,11 +82,13 @@ class SchedulerComponent:
         persistent: bool = False,
         scheduler_name: str = DEFAULT_SCHEDULER,
         ignore_unsupported: bool = False,
+        events: bool = False,
     ) -> None:
         self._dice = None if seed is None else _Dice(seed)
         self._persistent = persistent
         self._scheduler_name = scheduler_name
         self._ignore_unsupported = ignore_unsupported
+        self._events = events
 
     def start(self, store: Store) -> SchedulerState:
         """As after a restart: nodes and pods as they are; back-offs are forgotten."""
@@ -92,22 +97,33 @@ class SchedulerComponent:
             scheduler_name=self._scheduler_name,
             ignore_unsupported=self._ignore_unsupported,
         )
-        state = SchedulerState(scheduler)
+        state = SchedulerState(scheduler, Notices(self._scheduler_name) if self._events else None)
         for gk in (NODE, POD):
             for obj in store.list(gk):
                 _seen(state, obj.key, obj)
+        if state.notices is not None:
+            for obj in store.list(POD):
+                state.notices.pod_seen(None, obj)
+            for obj in store.list(EVENT):
+                state.notices.event_seen(None, obj)
         return state
 
     def on_event(self, state: SchedulerState, event: Event) -> SchedulerState:
-        """A node or pod changed."""
-        if (event.key.group, event.key.kind) not in (NODE, POD):
+        """A node, a pod or an event of its own changed."""
+        gk = (event.key.group, event.key.kind)
+        if gk not in (NODE, POD) and (gk != EVENT or state.notices is None):
             return state
         state = self._own(state)
-        _seen(state, event.key, event.new)
+        if state.notices is not None and gk == POD:
+            state.notices.pod_seen(event.old, event.new)
+        if state.notices is not None and gk == EVENT:
+            state.notices.event_seen(event.old, event.new)
+        else:
+            _seen(state, event.key, event.new)
         return state
 
     def advance(self, state: SchedulerState, now: int) -> tuple[SchedulerState, list[Request]]:
-        """Decides for pods whose turn it is: bindings, and conditions that say why not."""
+        """Decides for pods whose turn it is: bindings, and conditions (and events) that say why not."""
         state = self._own(state)
         state.now = now
         if self._dice is not None:
@@ -116,18 +132,24 @@ class SchedulerComponent:
         if self._dice is not None:
             state.thrown = self._dice.thrown
         requests = [_request(state, decision) for decision in decisions]
+        if state.notices is not None:
+            failed = [decision for decision in decisions if decision.node is None]
+            requests += [state.notices.failed(state.waiting[each.pod], each.message, now) for each in failed]
+            requests += state.notices.swept(BATCH)
         return state, [request for request in requests if request is not None]
 
     def on_refused(self, state: SchedulerState, request: Request, refusal: Refused) -> SchedulerState:
         """A binding failed: the room is given back, and the pod, if it is still there, tried again after a back-off."""
         if request.subresource != "binding":
-            return state  # a condition: it is written with the next attempt, if it still holds
+            return state  # a condition or an event: it is written with the next attempt, if it still holds
         state = self._own(state)
         state.scheduler.forget((request.key.namespace, request.key.name), state.now)
         return state
 
     def next_deadline(self, state: SchedulerState) -> int | None:
         """When a pod is to be tried; 0 for at once."""
+        if state.notices is not None and state.notices.stale:
+            return 0
         return state.scheduler.next_deadline()
 
     def _own(self, state: SchedulerState) -> SchedulerState:
