@@ -226,6 +226,24 @@ def test_describe_explain_and_discovery(plane, web):
     assert "doesn't have a resource type" in plane.run("get", "nothings", code=1)
 
 
+@pytest.mark.parametrize("words", [("apply",), ("apply", "--server-side"), ("create",), ("replace",), ("delete",)])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("example.com/v1", "Widget"), ("apps/v1", "Deploymentt"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")],
+)
+def test_a_kind_that_is_not_served_is_told_by_its_name(plane, tmp_path, words, version, kind):
+    manifest = tmp_path / "unknown.yaml"
+    manifest.write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: w}}\n", encoding="utf-8")
+    told = plane.run(*words, "-f", str(manifest), code=1)
+    assert f'no matches for kind "{kind}" in version "{version}"' in told and "openapi" not in told
+
+
+def test_namespaces_of_the_system_stay(plane, tmp_path):
+    told = plane.run("delete", "namespace", "default", code=1)
+    assert 'namespaces "default" is forbidden: this namespace may not be deleted' in told
+    assert plane.json("get", "namespace", "default")["status"]["phase"] == "Active"
+
+
 def test_protobuf_writers_are_told_the_way_out(plane):
     assert "kubectl create -f" in plane.run("create", "configmap", "x", "--from-literal=a=b", code=1)
 

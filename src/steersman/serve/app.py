@@ -14,6 +14,7 @@ import orjson
 
 from steersman.api import errors
 from steersman.kernel.object import Key
+from steersman.serve import openapi_v2
 from steersman.serve.accept import TABLE, Form, discovery_of, form_of
 from steersman.serve.access import authorize, authorize_path, identify
 from steersman.serve.answer import (
@@ -133,11 +134,13 @@ class App:
                 body = discovery.group(group)
             case ["apis", group, version]:
                 body = discovery.resources(group, version) if group else None
+            case ["openapi", "v2"]:
+                return openapi_v2.answer(request)
             case ["openapi", "v3", *rest]:
                 return openapi.answer("/".join(rest), request)
             case []:
-                paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-                body = orjson.dumps({"paths": paths})
+                roots = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+                body = orjson.dumps({"paths": roots})
         if body is None:
             raise errors.resource_not_found()
         return Response(200, JSON_HEADERS, body)
