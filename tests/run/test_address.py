@@ -13,6 +13,8 @@ from steersman.run.load import StartError
     [
         ("127.0.0.1:6443", Address("127.0.0.1", 6443), True),
         ("127.0.0.1", Address("127.0.0.1", 6443), True),
+        ("7001", Address("127.0.0.1", 7001), True),
+        ("0", Address("127.0.0.1", 0), True),
         ("127.8.8.8:0", Address("127.8.8.8", 0), True),
         ("localhost:1", Address("localhost", 1), True),
         ("[::1]:8443", Address("::1", 8443), True),
@@ -32,7 +34,8 @@ def test_addresses(text, address, loopback):
 
 
 @pytest.mark.parametrize(
-    "text", ["127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", "a b:1", "https://x:1", "x:", "x:" + "9" * 5000]
+    "text",
+    ["127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", "a b:1", "https://x:1", "x:", "x:" + "9" * 5000, "70000"],
 )
 def test_no_addresses(text):
     with pytest.raises(StartError, match="--listen"):

@@ -15,7 +15,10 @@ MAX_VIRTUAL_NODES = 5_000
 
 def run(
     listen: Annotated[
-        str, typer.Option(metavar="ADDR", help="HOST:PORT. By default 127.0.0.1:6443, or a free port if that is taken.")
+        str,
+        typer.Option(
+            metavar="ADDR", help="HOST:PORT, or PORT on 127.0.0.1. By default 6443, or a free one if it is taken."
+        ),
     ] = "",
     kubeconfig: Annotated[
         Path, typer.Option(metavar="PATH", help="Where the credential for kubectl goes; mode 0600.")

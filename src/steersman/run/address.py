@@ -56,9 +56,11 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """`HOST:PORT`, `[ADDRESS]:PORT`, `HOST` or `:PORT`. Raises `StartError`."""
+    """`HOST:PORT`, `[ADDRESS]:PORT`, `HOST`, `:PORT` (on every address) or `PORT` (on 127.0.0.1). Raises `StartError`."""
     host, colon, port = text.strip().rpartition(":")
-    if not colon or (":" in host and not (host.startswith("[") and host.endswith("]"))):
+    if not colon and port.isascii() and port.isdigit():
+        host = "127.0.0.1"
+    elif not colon or (":" in host and not (host.startswith("[") and host.endswith("]"))):
         host, port = text.strip(), str(PORT)
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
         raise StartError(f"--listen {text}: {port!r} is not a port; write HOST:PORT, as in 127.0.0.1:{PORT}")
