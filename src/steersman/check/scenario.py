@@ -181,7 +181,7 @@ class Scenario:
         return self
 
     def converges(self, holds: Callable[[State], Any] | None = None, name: str = "converges") -> Scenario:
-        """Every fair run comes to rest (writes no more), and `holds` then."""
+        """In every fair run nothing changes any more at some time, and `holds` then."""
         self.properties.append(Property("converges", name, holds))
         return self
 
