@@ -241,6 +241,23 @@ def test_a_failed_fsync_is_not_called_a_refused_write():
     assert type(error) is JournalError and "read the head" in error.remedy
 
 
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+def test_a_file_that_is_not_there_any_more_is_not_appended_to(path, how, tmp_path):
+    """SQLite would go on with the file it has open, acknowledging what nobody will ever find."""
+    journal = reopened(path)
+    epoch = journal.acquire("server")
+    head = journal.append(epoch, journal.head(), [commit(1, verb="create")])
+    if how == "removed":
+        path.unlink()
+    elif how == "renamed":
+        path.rename(tmp_path / "other.db")
+    else:
+        shutil.copy(path, tmp_path / "copy.db")
+        (tmp_path / "copy.db").rename(path)
+    with pytest.raises(Fenced, match="removed, renamed or replaced"):
+        journal.append(epoch, head, [commit(2)])
+
+
 # ---- several threads, handles and processes
 
 

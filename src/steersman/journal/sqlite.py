@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import BadRecord, Corrupt, JournalError, translate
+from .errors import BadRecord, Corrupt, Fenced, JournalError, translate
 from .group import Group, Head, State, bad_transition, plan
 from .protocol import Lease, Report, Snapshot
 from .record import NO_SUMS, Commit, Entry, Key, Record, Row, decode, encode_key
@@ -73,7 +73,7 @@ class SqliteJournal:
         self._db: sqlite3.Connection | None = None
         self._check_names()
         with self._using("opening"):
-            pass
+            self._file = self._identity()
 
     # ---- writing
 
@@ -85,6 +85,7 @@ class SqliteJournal:
 
     def append(self, epoch: int, expected: Head, records: Sequence[Record]) -> Head:
         self._writable()
+        self._check_file()
         with self._using("appending") as db, _transaction(db, "IMMEDIATE"):
             group = plan(self._state(db), epoch, expected, records, self.path)
             if not records:
@@ -209,6 +210,23 @@ class SqliteJournal:
             self._discard()
 
     # ---- the file
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file the path names now; None: none that can be looked at."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _check_file(self) -> None:
+        """Refuses to append to a file that was removed, renamed or replaced since it was opened: SQLite goes on with
+        the one it has, and everything acknowledged would be gone with this process (howtocorrupt.html §2.4)."""
+        if self._identity() != self._file:
+            raise Fenced(
+                f"journal {self.path}: the file was removed, renamed or replaced while it was in use",
+                "put it and its -wal neighbour back, or restore it from a backup; then start again",
+            )
 
     def _check_names(self) -> None:
         """Refuses a file with a second name (a hard link). The write-ahead log is found by the name: under the other
