@@ -69,6 +69,7 @@ def test_a_file_of_nodes_json_and_a_schedule(small, tmp_path):
         (["BROKEN", "--nodes", "1"], "broken.sktrace"),
         (["SMALL", "--nodes", "1", "--schedule", "/none/steps"], "cannot write the schedule"),
         (["SMALL", "--nodes", "BADNAME"], "Not a name"),
+        (["SMALL", "--nodes", "1", "--timing"], "give both"),
     ],
 )
 def test_a_users_mistake_gives_one_line_and_exit_code_2(small, tmp_path, words, says):

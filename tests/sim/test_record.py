@@ -101,8 +101,12 @@ def test_a_window_and_other_kinds(url):
     trace = record(open_for_reading(url), {"apps/v1.Deployment": Tracked()}, start=START + 60, end=START + 100)
     assert changes(trace) == [(60, [("Deployment", "web", 6)], []), (90, [("Deployment", "web", 1)], [])]
     assert not trace.lifecycles
-    with pytest.raises(TraceError, match="no time"):
+    with pytest.raises(TraceError, match="no time from 2023-11-14T22:13:20Z to before 2023-11-14T22:13:20Z"):
         record(open_for_reading(url), start=START, end=START)
+    with pytest.raises(TraceError, match=r"no time from 2030-.*; what is recorded ends at 2023-11-14T22:1"):
+        record(open_for_reading(url), start=1_893_456_000)
+    with pytest.raises(TraceError, match="no time from -1 to before 2023"):
+        record(open_for_reading(url), start=-1, end=START)
 
 
 def test_a_journal_without_anything_to_record_is_refused(tmp_path):
@@ -124,6 +128,7 @@ def test_the_command_writes_a_trace_and_says_what_is_in_it(url, tmp_path):
     assert sktrace.read(target).end == START + 90
     nothing = CliRunner().invoke(app, ["--store", url, "-o", str(target), "--exclude-namespace", "shop"])
     assert nothing.exit_code == 0 and "0 objects" in nothing.stdout
+    assert "warning: no object is in the recording" in nothing.stderr and "warning" not in done.stderr
 
 
 def test_reading_needs_a_journal_that_is_there(tmp_path):

@@ -279,7 +279,7 @@ def test_refused_times_and_exports():
         with pytest.raises(TraceError, match="is no time"):
             b.apply(WEB, ts)
     b.apply(WEB, 1)
-    with pytest.raises(TraceError, match="no time in"):
+    with pytest.raises(TraceError, match="no time from"):
         b.export(5, 5)
     with pytest.raises(ValueError, match="does not name a kind"):
         TraceBuilder({"Deployment": Tracked()})

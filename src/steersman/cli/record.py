@@ -55,6 +55,9 @@ def _run(
         typer.echo(f"steersman record: {error}", err=True)
         return FAULTY
     typer.echo(f"{output}: {_summary(trace)}")
+    if not trace.index:
+        hint = "look at --start, --end, --exclude-namespace and the kinds of --config"
+        typer.echo(f"steersman record: warning: no object is in the recording; {hint}", err=True)
     return DONE
 
 

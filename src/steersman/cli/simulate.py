@@ -27,7 +27,7 @@ def simulate(
     ],
     seed: Annotated[int, typer.Option(help="Of names, uids, ties between nodes and jitter.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON: equal runs, equal bytes.")] = False,
-    timing: Annotated[bool, typer.Option("--timing", help="Add the real time it took to the JSON.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="With --json: add the real time it took.")] = False,
     schedule: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every step taken to FILE.")] = None,
     tail: Annotated[float, typer.Option(help="Seconds it may go on after the last event.", min=0.0)] = 60.0,
     ignore_unsupported: Annotated[
@@ -38,6 +38,10 @@ def simulate(
 
     Exit codes: 0 done, 2 the command or its input is at fault, 130 after Ctrl-C and its partial report.
     """
+    if timing and not json:
+        raise typer.Exit(
+            _fault("--timing adds the real time to the report of --json; give both (the text has it anyway)")
+        )
     labels: list[str] | None = None if schedule is None else []
     options = {"tail": tail, "ignore_unsupported": ignore_unsupported, "labels": labels}
     raise typer.Exit(_run(trace, nodes, seed, json, timing, schedule, options))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from steersman.api.times import time_text
 from steersman.trace.filters import ExportFilters
 from steersman.trace.gvk import GVK, POD
 from steersman.trace.limits import MAX_TS
@@ -104,7 +105,9 @@ class TraceBuilder:
         start = self._changes[0].ts if start is None else start
         end = self._now + 1 if end is None else end
         if not 0 <= start < end <= MAX_TS + 1:
-            raise TraceError("the recording", "", f"there is no time in [{start}, {end})", "Give start < end")
+            asked = f"there is no time from {_shown(start)} to before {_shown(end)}"
+            recorded = f"; what is recorded ends at {_shown(self._now)}" if self._changes else ""
+            raise TraceError("the recording", "", asked + recorded, "Give a start before the end")
         window, at_start, exported = self._select(start, end, filters or ExportFilters())
         first = TraceEvent(start, tuple(at_start.values()))
         index: dict[str, dict[str, int]] = {}
@@ -262,3 +265,8 @@ def _tombstone(at: _Slot) -> dict[str, Any]:
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata}
+
+
+def _shown(seconds: int) -> str:
+    """A time as people write it; a number where the calendar ends."""
+    return time_text(seconds) if 0 <= seconds <= MAX_TS else str(seconds)
