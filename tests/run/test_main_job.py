@@ -79,8 +79,34 @@ def lived(tmp_path_factory) -> Path:
         while kubectl.items("replicasets,pods"):
             assert time.monotonic() < end, "dependents stay"
             time.sleep(0.2)
+        why_it_waits(kubectl)
         assert served.stop() == 0
     return folder
+
+
+BIG = """
+apiVersion: v1
+kind: Pod
+metadata: {name: big, namespace: default}
+spec: {containers: [{name: c, image: "nginx:1", resources: {requests: {cpu: 99}}}]}
+"""
+
+
+def why_it_waits(kubectl: Kubectl) -> None:
+    """`describe` tells why a pod is not scheduled, and what told it goes with the pod."""
+    kubectl("create", "-f", "-", given=BIG)
+    end = time.monotonic() + 30
+    while not (told := kubectl.items("events")):
+        assert time.monotonic() < end, "nobody tells why the pod waits"
+        time.sleep(0.2)
+    described = " ".join(kubectl("describe", "pod", "big").split())
+    why = "0/3 nodes are available: 3 Insufficient cpu."
+    assert f"default-scheduler {why}" in described and "Warning FailedScheduling" in described
+    assert "FailedScheduling" in kubectl("events", "--for", "pod/big") and len(told) == 1
+    kubectl("delete", "pod", "big")
+    while kubectl.items("events"):
+        assert time.monotonic() < end, "the event stays"
+        time.sleep(0.2)
 
 
 def test_both_laws_hold_on_its_journal(lived):

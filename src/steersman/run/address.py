@@ -56,7 +56,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """`HOST:PORT`, `[ADDRESS]:PORT`, `HOST`, `:PORT` (on every address) or `PORT` (on 127.0.0.1). Raises `StartError`."""
+    """`HOST:PORT`, `[ADDRESS]:PORT`, `HOST`, `:PORT` (every address) or `PORT` (127.0.0.1). Raises `StartError`."""
     host, colon, port = text.strip().rpartition(":")
     if not colon and port.isascii() and port.isdigit():
         host = "127.0.0.1"

@@ -29,7 +29,8 @@ POD: Final = ("", "Pod")
 
 class SchedulerState:
     """What the scheduler knows. `waiting`: the pods without a node, as last seen. `notes`: how many pods were placed
-    without regard to a constraint, by the scheduler's words for it. `faults`: objects it cannot read, and why. `notices`: its Events, if it tells any."""
+    without regard to a constraint, by the scheduler's words for it. `faults`: objects it cannot read, and why.
+    `notices`: its Events, if it tells any."""
 
     __slots__ = ("faults", "notes", "notices", "now", "scheduler", "thrown", "waiting")
 
