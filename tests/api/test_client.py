@@ -188,3 +188,14 @@ class TestMemory:
     def test_holds_json_only(self):
         with pytest.raises(ValueError, match="a set cannot be stored"):
             Memory(None)["a"] = {1, 2}
+
+
+def test_a_reference_is_a_key_or_an_object():
+    c, world = client()
+    with pytest.raises(TypeError, match=r"^c\.get takes a Key or an object: c\.key\('v1/Pod', name, namespace\)$"):
+        c.get("v1/Pod", "web")
+    for ref in ("v1/Pod", None, 3):
+        for call in (c.get, c.delete, lambda ref: c.patch(ref, {}), lambda ref: c.bind(ref, "n")):
+            with pytest.raises(TypeError, match=r"a Key or an object"):
+                call(ref)
+    assert not world.asked

@@ -96,3 +96,10 @@ def test_every_option_is_explained():
     for name in options:
         if not name.endswith("memo") and name != "canonical":
             assert f"`{name}" in CHECK or f"{name}=" in CHECK, name
+
+
+def test_nothing_names_a_page_that_is_not_here():
+    for folder in ("src", "docs", "examples"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".yaml"):
+                assert "DESIGN" not in path.read_text(encoding="utf-8"), path

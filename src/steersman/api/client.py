@@ -88,12 +88,19 @@ class Client:
 
     @staticmethod
     def _key(ref: Any) -> Key:
-        return ref if isinstance(ref, Key) else key_of(ref)
+        """The key that a Key or an object names. Raises `TypeError` for anything else, a kind's text above all."""
+        if isinstance(ref, Key):
+            return ref
+        if not isinstance(ref, Mapping):
+            raise TypeError(f"a Key or an object is expected, not {ref!r}; make one: c.key('v1/Pod', name, namespace)")
+        return key_of(ref)
 
     # -- reads -------------------------------------------------------------------------------------------------
 
     def get(self, ref: Any, fresh: bool = False) -> Any:
         """The object, frozen; None when it is not there (yet, in this view)."""
+        if isinstance(ref, str):
+            raise TypeError(f"c.get takes a Key or an object: c.key({ref!r}, name, namespace)")
         found: Object | None = self._exchange(Effect("get", self._key(ref), fresh))
         return None if found is None else found.value
 

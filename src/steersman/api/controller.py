@@ -29,7 +29,7 @@ EVERY_KIND: Final = "*"
 
 
 class Controller:
-    """The base of every controller. See DESIGN §3 for an example."""
+    """The base of every controller. See docs/check.md for an example."""
 
     name: ClassVar[str] = ""
     """How the controller signs what it does; by default the class name in kebab case."""

@@ -48,12 +48,15 @@ def demo(
     except FileNotFoundError as error:
         typer.echo(f"steersman demo: {error}", err=True)
         raise typer.Exit(2) from None
+    from steersman.api.controller import ControllerError
+    from steersman.check.scenario import ScenarioError
+
     start = time.monotonic()
     try:
         show_check(examples / "check")
         show_simulate(examples)
         show_run(examples / "web.yaml", kubectl)
-    except DemoFailed as error:
+    except (DemoFailed, ScenarioError, ControllerError) as error:
         typer.echo(f"steersman demo: {error}", err=True)
         raise typer.Exit(1) from None
     typer.echo(f"\nAll three faces did what they should, in {time.monotonic() - start:.0f} s.")
@@ -86,6 +89,8 @@ def show_check(folder: Path) -> None:
                     run(target, check_one)
             finally:
                 sessions.remove(session)
+            if not session.verdicts:
+                raise DemoFailed(f"{file}::{name} checked nothing")
             verdict = session.verdicts[0]
             say(f"$ steersman check {folder / file}::{name}")
             if name == faulty:
@@ -154,9 +159,7 @@ def server(folder: Path) -> Iterator[Path]:
     words += ["--store", f"sqlite:{folder / 'steersman.db'}", "--virtual-nodes", str(VIRTUAL_NODES)]
     say(f"$ steersman run --virtual-nodes {VIRTUAL_NODES} …")
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "steersman", *words], stdout=output, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen([sys.executable, "-m", "steersman", *words], stdout=output, stderr=subprocess.STDOUT)
         try:
             end = time.monotonic() + START_SECONDS
             while not kubeconfig.is_file() or b"Ctrl-C" not in log.read_bytes():

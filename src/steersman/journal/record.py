@@ -47,7 +47,7 @@ Sums: TypeAlias = tuple[bytes, bytes]
 Verb: TypeAlias = Literal["create", "update", "delete"]
 Retention: TypeAlias = Literal["full", "head-only"]
 
-SUM_BYTES = 16  # DESIGN §4: summed terms are 128-bit
+SUM_BYTES = 16  # summed terms are 128-bit, as fingerprints are: docs/ARCHITECTURE.md
 NO_SUMS: Sums = (bytes(SUM_BYTES), bytes(SUM_BYTES))
 # Kubernetes refuses request bodies over 3 MiB; whatever is five times that is not an API object.
 MAX_RECORD_BYTES = 16 << 20
