@@ -30,8 +30,9 @@ MAX_LIST_PAGE: Final = 100_000
 POD_FIELDS: Final = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
 SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "Pod"): POD_FIELDS,
-    ("", "Event"): ("involvedObject.kind", "involvedObject.name", "involvedObject.namespace", "involvedObject.uid",
-                    "reason", "type"),
+    ("", "Event"): ("involvedObject.apiVersion", "involvedObject.fieldPath", "involvedObject.kind",
+                    "involvedObject.name", "involvedObject.namespace", "involvedObject.resourceVersion",
+                    "involvedObject.uid", "reason", "reportingComponent", "type"),
     ("", "Namespace"): ("status.phase",),
     ("", "Node"): ("spec.unschedulable",),
     ("", "Secret"): ("type",),
