@@ -28,6 +28,12 @@ class Endless(Exception):
     """A reconcile made more calls than any real one does."""
 
 
+def check_calls(number: int) -> None:
+    """Ends a reconcile at its call of that number, in run as in its execution again. Raises `Endless`."""
+    if number > MAX_CALLS:
+        raise Endless(f"made {MAX_CALLS:,} calls in one reconcile; it was ended there")
+
+
 class Exchange:
     """The effects of one reconcile, and what it saw and did, for its journal record (law J2). One worker's."""
 
@@ -56,8 +62,7 @@ class Exchange:
     def __call__(self, effect: Effect) -> Any:
         """Performs one effect. Raises `ApiError` where it is refused, `Suspend` when the process is stopping."""
         self._calls += 1
-        if self._calls > MAX_CALLS:
-            raise Endless(f"made {MAX_CALLS:,} calls in one reconcile; it was ended there")
+        check_calls(self._calls)
         if self._stopping():
             raise Suspend
         op = effect.op

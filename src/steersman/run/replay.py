@@ -24,7 +24,7 @@ from steersman.kernel.object import Object
 from steersman.kernel.reexec import Reconciler
 from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen, freeze
-from steersman.run.exchange import MEMORY, refusal_of
+from steersman.run.exchange import MEMORY, check_calls, refusal_of
 from steersman.run.load import HEAD_ONLY, config, replay
 
 
@@ -128,6 +128,7 @@ class _Again:
         self._writes = iter(record.writes)
         self.differences: list[str] = []
         self.skipped = ""
+        self._calls = 0
 
     def memory(self) -> Frozen | None:
         """What the controller remembered at its start."""
@@ -144,6 +145,8 @@ class _Again:
         return [f"did not make a recorded call any more: {item!r}" for kind in kinds for item in kind]
 
     def __call__(self, effect: Effect) -> Any:
+        self._calls += 1
+        check_calls(self._calls)
         if self.skipped or self.differences:
             raise Differs("it went on after a difference")
         try:
