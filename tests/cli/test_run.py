@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,19 @@ def test_a_life_a_stop_and_a_second_life(tmp_path):
         assert len(client.ask("GET", "/api/v1/nodes")[1]["items"]) == 2
         code, made = client.ask("POST", NAMESPACES, {"metadata": {"name": "mine"}})
         assert code == 201
+        assert client.ask("DELETE", f"{NAMESPACES}/default")[0] == 403
+        assert client.ask("DELETE", f"{NAMESPACES}/kube-node-lease")[0] == 200
+        end = time.monotonic() + 20
+        while client.ask("GET", f"{NAMESPACES}/kube-node-lease")[0] == 200:
+            assert time.monotonic() < end
+            time.sleep(0.05)
         assert served.stop(signal.SIGTERM) == 0
         assert "export KUBECONFIG=" in served.said() and "everything acknowledged is in the store" in served.said()
         token = client.token
     with Served(tmp_path) as served:
         client = Client(served.kubeconfig)
         assert client.token == token, "a restart keeps the credential that open sessions use"
+        assert client.ask("GET", f"{NAMESPACES}/kube-node-lease")[0] == 200, "it is made again at the start"
         code, again = client.ask("GET", f"{NAMESPACES}/mine")
         assert (code, again["metadata"]["uid"]) == (200, made["metadata"]["uid"])
         assert len(client.ask("GET", "/api/v1/nodes")[1]["items"]) == 2, "nodes stay"

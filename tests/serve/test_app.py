@@ -109,7 +109,7 @@ async def test_the_actor_and_the_manager_of_a_write():
         "/api/v1/pods/a",
         "/api/v1/namespaces/default/pods/a/nothing",
         "/api/v1/namespaces/default/pods/a/status/x",
-        "/openapi/v2",
+        "/openapi/v1",
         "/openapi/v3/apis/nothing/v1",
         "/a/b/c/d/e/f/g/h/i/j/k/l",
         "/apis//v1/pods",
