@@ -57,6 +57,15 @@ def rewrite(path, position, **changes):
     change(path, (f"REPLACE INTO log VALUES ({marks})", *row))
 
 
+def test_an_object_whose_row_is_gone_is_not_just_missing_from_a_snapshot(path):
+    """The row of the newest commit: no later digest sum would tell."""
+    change(path, ("DELETE FROM log WHERE position = 7",))
+    journal = sj.open(f"sqlite:{path}")
+    with pytest.raises(sj.Corrupt, match="the row of a live object is missing"):
+        list(journal.snapshot().commits)
+    journal.close()
+
+
 @pytest.mark.parametrize("position", [1, 2, 4, 5, 6, 7])
 @pytest.mark.parametrize("column", ["epoch", "revision", "ordinal", "fields", "body", "checksum"])
 def test_a_damaged_row_is_named_once(path, position, column):

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import BadRecord, Corrupt, Fenced, JournalError, translate
+from .errors import RESTORE, BadRecord, Corrupt, Fenced, JournalError, translate
 from .group import Group, Head, State, bad_transition, plan
 from .protocol import Lease, Report, Snapshot
 from .record import NO_SUMS, Commit, Entry, Key, Record, Row, decode, encode_key
@@ -157,14 +157,15 @@ class SqliteJournal:
         return self._one(sql + " ORDER BY revision DESC LIMIT 1", encode_key(key), bound)
 
     def snapshot(self) -> Snapshot:
-        # CROSS JOIN fixes the order of the loops: SQLite never reorders it (optimoverview.html §6.2).
-        sql = f"SELECT {COLUMNS} FROM slots CROSS JOIN log ON log.position = slots.position ORDER BY slots.key"
+        # An outer join fixes the order of the loops (SQLite never reorders it, optimoverview.html §6.2), and an object
+        # whose row is gone comes out as a row of NULLs: it must not just be missing.
+        sql = f"SELECT {COLUMNS} FROM slots LEFT JOIN log ON log.position = slots.position ORDER BY slots.key"
         with self._errors("reading"):
             db = self._connect()
             db.execute("BEGIN")
             state = self._state(db)
             cursor = db.execute(sql)
-        return Snapshot(state.head, self._drain(db, cursor, self._commit))
+        return Snapshot(state.head, self._drain(db, cursor, self._live))
 
     def sums(self, revision: int) -> tuple[bytes, bytes | None]:
         with self._using("reading") as db, _transaction(db, "DEFERRED"):
@@ -265,6 +266,11 @@ class SqliteJournal:
         record = self._entry(row).record
         assert isinstance(record, Commit)
         return record
+
+    def _live(self, row: Any) -> Commit:
+        if row[0] is None:
+            raise Corrupt(f"journal {self.path}: the row of a live object is missing", RESTORE)
+        return self._commit(row)
 
     def _state(self, db: sqlite3.Connection) -> State:
         row = db.execute(STATE).fetchone()
