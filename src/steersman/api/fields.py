@@ -273,7 +273,12 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
             if item is None and name in old:
                 met += 1
                 continue
-            below = appearing(schema, name, item) if name in _MAYBE_ALWAYS else added(fields.get(name, others), item)
+            if name in _MAYBE_ALWAYS:
+                below = appearing(schema, name, item)
+            elif isinstance(item, (dict, list)):
+                below = added(fields.get(name, others), item)
+            else:
+                below = LEAF
             if below is not NOTHING:
                 changed[_FIELD[name]] = below
             met += name in old

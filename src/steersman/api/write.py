@@ -283,7 +283,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     if kind.custom or (parts.spec is not None and kind.gk not in NO_GENERATION):
         meta["generation"] = 1
     causes = validate.metadata(kind, meta)
-    if parts.spec is not None:
+    if parts.spec is not None and parts.spec.born is None:  # else an object of this very spec was created before
         causes = causes + validate.on_create(kind, "spec", parts.spec.value)
     if causes:
         raise errors.invalid(kind.kind, key.name, causes, kind.group)
