@@ -14,7 +14,6 @@ from steersman.kernel.fieldset import (
     from_json,
     intersection,
     node,
-    subtract_deep,
     union,
 )
 
@@ -82,19 +81,6 @@ def test_algebra(a, b):
             assert result == build(wanted)
         assert covers(one, two) == (b <= a)
     assert (x | y, x - y, x & y) == (union(x, y), difference(x, y), intersection(x, y))
-
-
-@settings(max_examples=200)
-@given(PATHS, PATHS)
-def test_subtract_deep(a, b):
-    """A path goes when it is in `b` or below a leaf of `b`."""
-    x, y = build(a), build(b)
-    leaves = {path for path in b if not any(other != path and other[: len(path)] == path for other in b)}
-    wanted = {p for p in a if p not in b and not any(p[: len(leaf)] == leaf for leaf in leaves)}
-    result = subtract_deep(x, y)
-    assert paths_of(result) == wanted
-    assert_tidy(result)
-    assert paths_of(subtract_deep(strangers(x), strangers(y))) == wanted
 
 
 @given(SETS, SETS, SETS)

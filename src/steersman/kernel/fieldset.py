@@ -238,26 +238,6 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
     return node(kept, member) if changed else a
 
 
-def subtract_deep(a: FieldSet, b: FieldSet) -> FieldSet:
-    """Paths in `a` that are neither in `b` nor below a leaf of `b`: what is left once `b`'s items are gone."""
-    if not (b.names or b.member) or not (a.names or a.member):
-        return a
-    if b.member and not b.names:
-        return NOTHING
-    taken = dict(zip(b.names, b.kids, strict=True))
-    member = a.member and not b.member
-    changed = member != a.member
-    kept: dict[str, FieldSet] = {}
-    for name, kid in zip(a.names, a.kids, strict=True):
-        other = taken.get(name)
-        rest = kid if other is None else subtract_deep(kid, other)
-        if rest is not kid:
-            changed = True
-        if rest.member or rest.names:
-            kept[name] = rest
-    return node(kept, member) if changed else a
-
-
 def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
     """Paths in both sets."""
     if a is b:
