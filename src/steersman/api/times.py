@@ -6,7 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
-MICRO: Final = 1_000_000
+from steersman.kernel.civil import micro_of
+from steersman.kernel.effect import MICRO as MICRO
+
 _TEXT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))\Z",
     re.ASCII,
@@ -51,13 +53,4 @@ def parse_time(text: str) -> int:
     valid = 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
     if not (valid and hour < 24 and minute < 60 and second <= 60):
         raise TimeError(f"{text!r} is not a time: a part is out of its range")
-    y = year - (month <= 2)
-    era, year_of_era = divmod(y, 400)
-    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    seconds = (era * 146_097 + day_of_era - 719_468) * 86_400 + hour * 3600 + minute * 60 + second
-    if match.group(8):
-        offset = int(match.group(9)) * 3600 + int(match.group(10)) * 60
-        seconds += -offset if match.group(8) == "+" else offset
-    fraction = int((match.group(7) or "0").ljust(6, "0")[:6])
-    return seconds * MICRO + fraction
+    return micro_of(match)

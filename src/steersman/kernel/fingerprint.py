@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from .civil import micro_of
 from .disturb import RFC3339
 from .effect import MICRO, Commit
 from .identity import digest, term
@@ -227,17 +228,4 @@ _known: dict[int, tuple[int, ...]] = {}
 
 def _parsed(raw: bytes) -> tuple[int, ...]:
     """The times in a JSON text, in its order, in microseconds since the epoch (as `api.times` counts them)."""
-    return tuple([_micro(match) for match in RFC3339.finditer(raw.decode())])
-
-
-def _micro(match: Any) -> int:
-    year, month, day, hour, minute, second = [int(match.group(n)) for n in range(1, 7)]
-    y = year - (month <= 2)
-    era, year_of_era = divmod(y, 400)
-    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    days = era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
-    offset = 0
-    if match.group(8):
-        offset = (1 if match.group(8) == "+" else -1) * (int(match.group(9)) * 3600 + int(match.group(10)) * 60)
-    fraction = int((match.group(7) or "0").ljust(6, "0")[:6])
-    return (days * 86_400 + hour * 3600 + minute * 60 + second - offset) * MICRO + fraction
+    return tuple([micro_of(match) for match in RFC3339.finditer(raw.decode())])
