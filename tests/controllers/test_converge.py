@@ -15,7 +15,7 @@ from steersman.kernel.transition import apply, enabled
 from steersman.nodes.kubelet import VirtualKubelet
 from tests.controllers.worlds import deployment, explore, make, objects, one, ready_pods, template, user
 
-ALL = [*builtin(), VirtualKubelet]
+ALL = [*builtin("deployment", "replicaset", "garbage-collector", "namespace"), VirtualKubelet]
 ROLL = [*builtin("deployment", "replicaset"), VirtualKubelet]
 WEB = Key("apps", "Deployment", "default", "web")
 

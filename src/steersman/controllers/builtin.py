@@ -10,8 +10,15 @@ from steersman.controllers.deployment import Deployment
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.replicaset import ReplicaSet
+from steersman.controllers.statefulset import StatefulSet
 
-ALL: Final[tuple[type[Controller], ...]] = (Deployment, ReplicaSet, GarbageCollector, NamespaceController)
+ALL: Final[tuple[type[Controller], ...]] = (
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    GarbageCollector,
+    NamespaceController,
+)
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
 
 

@@ -36,19 +36,9 @@ class Deployment(Controller):
     kind = KIND
     owns = (SET,)
 
-    def map_event(self, event: Event, find: Find) -> Iterable[Key] | None:
-        """As `kind` and `owns` say; an orphaned ReplicaSet wakes as itself, for adoption."""
-        if event.key.gk != SET_GK:
-            return (event.key,)
-        woken: dict[Key, None] = {}
-        metas = [None if obj is None else obj.meta.value for obj in (event.old, event.new)]
-        for meta in metas:
-            owner = None if meta is None else owned.controller_of({"metadata": meta})
-            if owner is not None and owner["kind"] == "Deployment" and owner["apiVersion"].startswith("apps/"):
-                woken[Key("apps", "Deployment", event.key.namespace, owner["name"])] = None
-        if owned.became_orphan(*metas):
-            woken[event.key] = None
-        return woken
+    def map_event(self, event: Event, find: Find) -> Iterable[Key]:
+        """See `owned.woken`."""
+        return owned.woken(event, ("apps", "Deployment"), (SET_GK,))
 
     def reconcile(self, c: Client, key: Key) -> float | None:
         """One step of a rollout, then the status. Raises `Conflict` when what it read is no longer the newest."""

@@ -7,15 +7,19 @@ Kubernetes 1.36, pkg/controller/controller_ref_manager.go and apimachinery meta/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from steersman.api.client import Client, key_of
 from steersman.api.errors import NotFound
 from steersman.api.select import LabelSelector
+from steersman.kernel.effect import GK, Event
+from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
+Member = Callable[[Json, Json], bool]
+"""(owner, object) → whether the object can be the owner's, apart from selectors."""
 
 
 def controller_of(obj: Json) -> Json | None:
@@ -49,7 +53,25 @@ def is_terminating(obj: Json) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
-def claim(c: Client, owner: Json, kind: str) -> list[Any]:
+def woken(event: Event, owner: GK, owned: Iterable[GK]) -> Iterable[Key]:
+    """The keys an event wakes at the controller of kind `owner`: the owner itself, for an object of the kinds `owned`
+    the owners it has and had, and an orphan as itself, for adoption."""
+    key = event.key
+    if key.gk not in owned:
+        return (key,)
+    group, kind = owner
+    keys: dict[Key, None] = {}
+    metas = [None if obj is None else obj.meta.value for obj in (event.old, event.new)]
+    for meta in metas:
+        ref = None if meta is None else controller_of({"metadata": meta})
+        if ref is not None and ref["kind"] == kind and ref["apiVersion"].rpartition("/")[0] == group:
+            keys[Key(group, kind, key.namespace, ref["name"])] = None
+    if became_orphan(*metas):
+        keys[key] = None
+    return keys
+
+
+def claim(c: Client, owner: Json, kind: str, member: Member | None = None) -> list[Any]:
     """The objects of a kind that `owner` controls, after adoption and release, by name; terminating ones included.
 
     Orphans are looked for until the owner was observed for the first time. Those that come later, or were there before
@@ -65,7 +87,7 @@ def claim(c: Client, owner: Json, kind: str) -> list[Any]:
     for obj in c.list(kind, namespace, owner=owner):
         if not controlled_by(obj, meta["uid"]):
             continue
-        if matches(obj["metadata"].get("labels")):
+        if matches(obj["metadata"].get("labels")) and (member is None or member(owner, obj)):
             mine.append(obj)
         elif alive:
             _release(c, obj, meta["uid"])
@@ -73,7 +95,7 @@ def claim(c: Client, owner: Json, kind: str) -> list[Any]:
         return mine
     checked = False
     for obj in c.list(kind, namespace, owner="", labels=owner["spec"]["selector"]):
-        if is_terminating(obj):
+        if is_terminating(obj) or (member is not None and not member(owner, obj)):
             continue
         if not checked and not can_adopt(c, owner):
             break
@@ -114,7 +136,7 @@ def adopt(c: Client, owner: Json, obj: Json) -> Any:
         return None
 
 
-def adopt_orphan(c: Client, orphan: Json | None, kind: str) -> None:
+def adopt_orphan(c: Client, orphan: Json | None, kind: str, member: Member | None = None) -> None:
     """Gives an orphan to the first owner of a kind, by name, whose selector matches it."""
     if orphan is None or is_terminating(orphan) or controller_of(orphan) is not None:
         return
@@ -122,6 +144,8 @@ def adopt_orphan(c: Client, orphan: Json | None, kind: str) -> None:
     for owner in c.list(kind, meta["namespace"]):
         selector = LabelSelector.compile(owner["spec"]["selector"])
         if selector.empty or is_terminating(owner) or not selector.matches(meta.get("labels")):
+            continue
+        if member is not None and not member(owner, orphan):
             continue
         if can_adopt(c, owner):
             adopt(c, owner, orphan)

@@ -39,19 +39,8 @@ class ReplicaSet(Controller):
     owns = (POD,)
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """ReplicaSets wake themselves, pods the ReplicaSet that controls or controlled them; an orphan wakes as
-        itself, for adoption."""
-        if event.key.gk != POD_GK:
-            return (event.key,)
-        woken: dict[Key, None] = {}
-        metas = [None if obj is None else obj.meta.value for obj in (event.old, event.new)]
-        for meta in metas:
-            owner = None if meta is None else owned.controller_of({"metadata": meta})
-            if owner is not None and owner["kind"] == "ReplicaSet" and owner["apiVersion"].startswith("apps/"):
-                woken[Key("apps", "ReplicaSet", event.key.namespace, owner["name"])] = None
-        if owned.became_orphan(*metas):
-            woken[event.key] = None
-        return woken
+        """See `owned.woken`."""
+        return owned.woken(event, ("apps", "ReplicaSet"), (POD_GK,))
 
     def reconcile(self, c: Client, key: Key) -> None:
         """Creates or deletes pods, then writes the status; raises what the API refused."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 from xxhash import xxh32_intdigest
 
-from steersman.api.names import ALPHABET
+from steersman.api.names import safe_encode
 from steersman.kernel.object import SORTED
 from steersman.kernel.value import EMPTY
 
@@ -109,7 +109,7 @@ def template_hash(template: Json, collisions: int) -> str:
     """The pod-template-hash: deterministic in the template and the number of collisions so far. Kubernetes hashes a
     Go dump; the value differs, its form (up to ten safe letters) does not."""
     text = orjson.dumps(template, option=SORTED) + (b"%d" % collisions if collisions else b"")
-    return "".join([ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(xxh32_intdigest(text))])
+    return safe_encode(str(xxh32_intdigest(text)))
 
 
 def same_template(a: Json, b: Json) -> bool:
