@@ -16,10 +16,13 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import apply, errors, names, patch, preconditions, write
+from steersman.api.admission.chain import NONE, Chain, Then
+from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
 from steersman.api.times import parse_time, time_text
+from steersman.api.write import By, Written
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object, Section
 from steersman.kernel.store import Store
@@ -50,13 +53,14 @@ MAX_MANAGER: Final = 128
 
 
 class Api:
-    """The request machine over a registry of kinds. Immutable; `with_kinds` makes another."""
+    """The request machine over a registry of kinds, with a chain of admission. Immutable."""
 
-    __slots__ = ("_verbs", "kinds", "writer")
+    __slots__ = ("_verbs", "admission", "kinds", "writer")
 
-    def __init__(self, kinds: Kinds, writer: Writer | None = None) -> None:
+    def __init__(self, kinds: Kinds, writer: Writer | None = None, admission: Chain = NONE) -> None:
         self.kinds = kinds
         self.writer = writer or Writer()
+        self.admission = admission
         self._verbs: dict[str, Callable[[Store, Request, Kind], Outcome]] = {
             "get": self._get,
             "list": self._list,
@@ -162,7 +166,7 @@ class Api:
         key = Key(kind.group, kind.kind, request.key.namespace, name)
         if store.get(key) is not None:
             raise errors.already_exists(kind.plural, name, kind.group)
-        return self._identify(request, kind, key)
+        return self._identify(store, request, kind, key)
 
     def _update(self, store: Store, request: Request, kind: Kind) -> Outcome:
         body = preconditions.body(request, kind)
@@ -174,7 +178,7 @@ class Api:
             raise errors.invalid(kind.kind, old.key.name, [preconditions.NO_VERSION], kind.group)
         preconditions.check_rv(old, kind, wanted)
         preconditions.check_uid(old, kind, meta.get("uid"))
-        return self._write(request, kind, old)
+        return self._write(store, request, kind, old)
 
     def _patch(self, store: Store, request: Request, kind: Kind) -> Outcome:
         old = preconditions.existing(store, request.key, kind)
@@ -187,11 +191,15 @@ class Api:
             preconditions.check_name(request, kind, meta)
             preconditions.check_rv(old, kind, meta.get("resourceVersion"))
             preconditions.check_uid(old, kind, meta.get("uid"))
-        return self._write(request, kind, old)
+        return self._write(store, request, kind, old)
 
-    def _write(self, request: Request, kind: Kind, old: Object) -> Outcome:
+    def _write(self, store: Store, request: Request, kind: Kind, old: Object) -> Outcome:
         preconditions.check_subresource(request, kind)
-        return _finish(request, old, self.writer.write(kind, request.key, old, request))
+        plan = self.admission.plan(store, kind.gk, UPDATE, request.subresource)
+        if plan is None:
+            return _finish(request, old, self.writer.write(kind, request.key, old, request))
+        attempt = Attempt(store, request, kind, request.key, UPDATE, old, None)
+        return plan.write(self.writer, attempt, "", lambda written: _finish(request, old, written))
 
     def _apply(self, store: Store, request: Request, kind: Kind) -> Outcome:
         if not request.manager:
@@ -205,20 +213,25 @@ class Api:
         if old is not None:
             preconditions.check_rv(old, kind, meta.get("resourceVersion"))
             preconditions.check_uid(old, kind, meta.get("uid"))
-            return self._write(request, kind, old)
+            return self._write(store, request, kind, old)
         if request.subresource:
             raise errors.not_found(kind.plural, request.key.name, kind.group)
         if meta.get("resourceVersion"):
             raise errors.conflict(kind.plural, request.key.name, group=kind.group)
         preconditions.check_namespace(store, request, kind, meta)
-        return self._identify(request, kind, request.key)
+        return self._identify(store, request, kind, request.key)
 
-    def _identify(self, request: Request, kind: Kind, key: Key) -> Outcome:
+    def _identify(self, store: Store, request: Request, kind: Kind, key: Key) -> Outcome:
         """A create, once somebody has drawn the uid."""
 
-        def identified(uid: Any) -> Outcome:
-            written = self.writer.write(kind, key, None, request, uid)
+        def created(written: Written) -> Outcome:
             return _committed(request, key, None, written.obj, 201, written.warnings)
+
+        def identified(uid: Any) -> Outcome:
+            plan = self.admission.plan(store, kind.gk, CREATE)
+            if plan is None:
+                return created(self.writer.write(kind, key, None, request, uid))
+            return plan.write(self.writer, Attempt(store, request, kind, key, CREATE, None, None), uid, created)
 
         return Call("random", ("uid", key), identified)
 
@@ -245,8 +258,17 @@ class Api:
         opened: dict[str, Any] = {}
         if given.keys() & {"labels", "annotations"}:
             opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
-        bound = write.bind(old, name, time_text(request.now // MICRO), opened)
-        return _committed(request, old.key, old, bound, 201)
+
+        def bound(after: Attempt) -> Outcome:
+            new = write.bind(old, name, time_text(request.now // MICRO), opened)
+            return _committed(request, old.key, old, new, 201, after.warnings)
+
+        return self.admitted(Attempt(store, request, kind, old.key, CREATE, old, body), bound)
+
+    def admitted(self, attempt: Attempt, then: Then) -> Outcome:
+        """What `then` makes of a delete or of a write to a subresource, once the chain has let it pass."""
+        plan = self.admission.plan(attempt.store, attempt.kind.gk, attempt.operation, attempt.subresource)
+        return then(attempt) if plan is None else plan.run(attempt, then)
 
     def _delete(self, store: Store, request: Request, kind: Kind) -> Outcome:
         preconditions.check_mortal(request.key, kind)
@@ -262,24 +284,25 @@ class Api:
         if wanted and str(wanted) != str(old.rv):
             found = f"ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {old.rv}"
             raise errors.conflict(kind.plural, old.key.name, f"Precondition failed: {found}", kind.group)
-        return self._delete_now(request, kind, old)
+        attempt = Attempt(store, request, kind, old.key, DELETE, old, None)
+        return self.admitted(attempt, lambda after: self._delete_now(request, kind, old, after.warnings))
 
-    def _delete_now(self, request: Request, kind: Kind, old: Object) -> Outcome:
+    def _delete_now(self, request: Request, kind: Kind, old: Object, warnings: tuple[str, ...] = ()) -> Outcome:
         meta = old.meta.value
         grace = _grace(kind, old, request.options)
         begun = "deletionTimestamp" in meta
         held = bool(meta.get("finalizers")) or (kind.gk == NAMESPACE and bool((old.spec_value or EMPTY).finalizers))
         if grace == 0 and not held:
-            return _committed(request, old.key, old, None, 200)
+            return _committed(request, old.key, old, None, 200, warnings)
         if begun and grace >= meta.get("deletionGracePeriodSeconds", 0):
-            return Reply(200, obj=old)
+            return Reply(200, obj=old, warnings=warnings)
         start = request.now // MICRO
         if begun:  # a shorter grace counts from the first request
             start = parse_time(meta["deletionTimestamp"]) // MICRO - meta.get("deletionGracePeriodSeconds", 0)
         new = write.mark_deleted(old, time_text(start + grace), grace)
         if kind.gk == NAMESPACE:
             new.status = Section(Frozen({**(old.status_value or EMPTY), "phase": "Terminating"}))
-        return _committed(request, old.key, old, new, 200)
+        return _committed(request, old.key, old, new, 200, warnings)
 
 
 class Writer:
@@ -287,9 +310,29 @@ class Writer:
 
     __slots__ = ()
 
-    def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> write.Written:
+    def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
         """The next version of one slot. Depends on the old version (but not on its revision), the request and uid."""
-        by = by_of(request)
+        return self._write(kind, key, old, request, uid, by_of(request))
+
+    def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
+        """The same, not judged: what admission plugins see of a write that is not valid, or not yet."""
+        return self._write(kind, key, old, request, uid, by_of(request)._replace(judge=False))
+
+    def settle(
+        self, kind: Kind, key: Key, old: Object | None, request: Request, draft: Object, body: Mapping[str, Any]
+    ) -> Object:
+        """The next version when admission made `body` of a draft: complete and valid, owned as the draft is."""
+        by = by_of(request)._replace(validation="Ignore")
+        if old is None:
+            new = write.create(kind, key, body, draft.uid, by).obj
+        else:
+            new = write.update(kind, old, body, by).obj
+            if new is old:
+                return old
+        new.managers = draft.managers
+        return new
+
+    def _write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str, by: By) -> Written:
         if request.verb == "apply":
             return apply.apply(kind, key, old, request.body, uid, by, bool(request.options.get("force")))
         if old is None:
@@ -328,14 +371,14 @@ PATCH_TYPES: Final = (
 )
 
 
-def by_of(request: Request) -> write.By:
+def by_of(request: Request) -> By:
     """Who writes, for managedFields: the claimed manager, else the actor."""
     manager = request.manager or request.actor or "unknown"
     if len(manager) > MAX_MANAGER or not manager.isprintable():
         cause = errors.Cause.invalid("fieldManager", manager, f"must be at most {MAX_MANAGER} printable characters")
         raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
     validation = request.options.get("validation") or "Warn"
-    return write.By(manager, time_text(request.now // MICRO), validation, request.subresource)
+    return By(manager, time_text(request.now // MICRO), validation, request.subresource)
 
 
 def _merge_status(old: Object, body: Any) -> Any:
@@ -364,7 +407,7 @@ def _grace(kind: Kind, old: Object, options: Mapping[str, Any]) -> int:
     return min(1 if configured < 0 else int(configured), MAX_GRACE)
 
 
-def _finish(request: Request, old: Object, written: write.Written) -> Outcome:
+def _finish(request: Request, old: Object, written: Written) -> Outcome:
     new = written.obj
     if new is old:
         return Reply(200, obj=old, warnings=written.warnings)

@@ -56,6 +56,8 @@ class By(NamedTuple):
     validation: str = "Warn"
     """fieldValidation: Strict refuses undeclared fields, Warn and Ignore drop them."""
     subresource: str = ""
+    judge: bool = True
+    """Whether the result must be valid; a draft for admission plugins need not be, yet."""
 
 
 class Written(NamedTuple):
@@ -112,7 +114,8 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
 def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
     """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
     required, name, by, warnings, keep_empty = mode
-    custom = kind.custom and not path.startswith("metadata.")
+    custom = kind.custom and by.judge and not path.startswith("metadata.")
+    required = required and by.judge
     take = intake(schema, required, custom, keep_empty)
     try:
         return take(value)
@@ -151,6 +154,8 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
     if taken is None:
         return None
     taken = defaults.fill(kind, part, taken)
+    if not by.judge:
+        return taken
     causes = validate.part(kind, part, taken)
     if causes:
         raise errors.invalid(kind.kind, name, causes, kind.group)
@@ -167,6 +172,8 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
     if taken is None:
         return None
     section = encode(kind, name, part, Section(taken))
+    if not by.judge:
+        return section
     section.valid = kind.schema
     if type(value) is Frozen and part == "spec":  # a template: the next pod made from it finds the section here
         value.mark = section
@@ -192,7 +199,7 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
             spec = take_section(kind, part, value, name, by, warnings)
         elif part not in ("spec", "status"):
             rest.setdefault(part, value)
-    if spec is None or rest:
+    if by.judge and (spec is None or rest):
         _need_parts(kind, rest if spec is None else {**rest, "spec": spec}, name)
     if "stringData" in rest and kind.gk == ("", "Secret"):  # write-only: it ends up in data
         rest["data"] = defaults.secret_data(rest.get("data"), rest.pop("stringData"))
@@ -285,7 +292,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     causes = validate.metadata(kind, meta)
     if parts.spec is not None and parts.spec.born is None:  # else an object of this very spec was created before
         causes = causes + validate.on_create(kind, "spec", parts.spec.value)
-    if causes:
+    if causes and by.judge:
         raise errors.invalid(kind.kind, key.name, causes, kind.group)
     spec, node_name = split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
@@ -364,7 +371,7 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
     meta.update(open_meta(kind, given, name, by, warnings))
     causes = validate.metadata(kind, meta) + _meta_change_causes(kind, old, given, meta)
     causes += _change_causes(kind, old, spec, node_name, rest)
-    if causes:
+    if causes and by.judge:
         raise errors.invalid(kind.kind, name, causes, kind.group)
     status = old.status if kind.has_status else _keep(old.status, parts.status)
     respecified = spec is not old.spec or node_name != old.node

@@ -1,0 +1,159 @@
+"""The chain of admission: plugins in order, run where kube-apiserver runs them.
+
+A write is decoded and completed with defaults, and its ownership noted (the writer's draft); mutating plugins change
+it, in order; what they changed is completed and validated again; validating plugins judge the result; then it is
+committed. What plugins add belongs to nobody in managedFields, because ownership is noted before them. The
+object-local writer stays what check remembers: the chain stands around it, and reads the store.
+
+Source of the facts: Kubernetes 1.36, apiserver `pkg/endpoints/handlers` (create.go, update.go, patch.go, delete.go),
+`pkg/admission/chain.go` and `reinvocation.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from steersman.api import errors
+from steersman.api.admission.plugin import CREATE, Answer, Ask, Attempt, Plugin, Verdict
+from steersman.api.kinds import GK, Kind
+from steersman.api.write import Written
+from steersman.kernel.effect import Call, Outcome, Request
+from steersman.kernel.object import Key, Object
+from steersman.kernel.store import Store
+
+Then = Callable[[Attempt], Outcome]
+Where = tuple[GK, str, str]
+
+
+class Drafts(Protocol):
+    """What the chain needs of the writer (`api.begin.Writer`)."""
+
+    def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
+        """The next version, valid."""
+
+    def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
+        """The next version, decoded and complete, not judged."""
+
+    def settle(self, kind: Kind, key: Key, old: Object | None, request: Request, draft: Object, body: Any) -> Object:
+        """The next version, valid, with the changed body of a draft and the draft's ownership."""
+
+
+class Plan:
+    """The plugins that care about one kind, operation and subresource. Stateless: see `Chain.plan`."""
+
+    __slots__ = ("_always", "_mutators", "_needs", "_validators")
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self._mutators = tuple([p for p in plugins if type(p).mutate is not Plugin.mutate])
+        self._validators = tuple([p for p in plugins if type(p).validate is not Plugin.validate])
+        self._always = any(not p.needs for p in plugins)
+        self._needs = tuple(sorted({gk for p in plugins for gk in p.needs}))
+
+    def active(self, store: Store) -> bool:
+        """Whether any plugin may have something to say."""
+        return self._always or any(map(store.count, self._needs))
+
+    def write(self, writer: Drafts, attempt: Attempt, uid: str, then: Callable[[Written], Outcome]) -> Outcome:
+        """Carries a create or update through; `then` makes the outcome of what is to be stored. Raises `ApiError`."""
+        _, request, kind, key, _, old, *_ = attempt
+        problem: errors.ApiError | None = None
+        try:
+            drafted = writer.write(kind, key, old, request, uid)
+        except errors.Invalid as invalid:  # plugins come first: they may refuse it, or repair it
+            problem = invalid
+            drafted = writer.draft(kind, key, old, request, uid)
+        draft = drafted.obj
+        before = draft.value
+
+        def mutated(after: Attempt) -> Outcome:
+            obj = draft
+            if after.body is not before:
+                obj = writer.settle(kind, key, old, request, draft, after.body)
+                after = after._replace(body=obj.value)
+            elif problem is not None:
+                raise problem
+            return self._run(self._validators, "validate", 0, after, lambda a: then(Written(obj, a.warnings)))
+
+        return self.mutate(attempt._replace(body=before, warnings=drafted.warnings), mutated)
+
+    def run(self, attempt: Attempt, then: Then) -> Outcome:
+        """Carries through a delete, or a write to a subresource with a kind of its own. Raises `ApiError`."""
+        return self.mutate(attempt, lambda after: self._run(self._validators, "validate", 0, after, then))
+
+    def mutate(self, attempt: Attempt, then: Then) -> Outcome:
+        """The mutating plugins; twice when one of them asks for it."""
+
+        def once(after: Attempt) -> Outcome:
+            return self._run(self._mutators, "mutate", 0, after, then) if after.again else then(after)
+
+        return self._run(self._mutators, "mutate", 0, attempt, once)
+
+    def _run(self, plugins: tuple[Plugin, ...], step: str, start: int, attempt: Attempt, then: Then) -> Outcome:
+        count = attempt.store.count
+        for index in range(start, len(plugins)):
+            plugin = plugins[index]
+            if plugin.needs and not any(map(count, plugin.needs)):
+                continue
+            answer: Answer = getattr(plugin, step)(attempt)
+            if answer is None:
+                continue
+            if isinstance(answer, Ask):
+                return self._asked(answer, plugins, step, index, attempt, then)
+            attempt = _taken(attempt, answer)
+        return then(attempt)
+
+    def _asked(
+        self, ask: Ask, plugins: tuple[Plugin, ...], step: str, index: int, attempt: Attempt, then: Then
+    ) -> Call:
+        def resume(answer: Any) -> Outcome:
+            said = ask.resume(answer)
+            if isinstance(said, Ask):
+                return self._asked(said, plugins, step, index, attempt, then)
+            after = attempt if said is None else _taken(attempt, said)
+            return self._run(plugins, step, index + 1, after, then)
+
+        return Call(ask.kind, ask.question, resume)
+
+
+def _taken(attempt: Attempt, verdict: Verdict) -> Attempt:
+    body = attempt.body if verdict.body is None else verdict.body
+    return attempt._replace(
+        body=body, warnings=(*attempt.warnings, *verdict.warnings), again=attempt.again or verdict.again
+    )
+
+
+class Chain:
+    """An ordered, immutable chain of plugins."""
+
+    __slots__ = ("_plans", "plugins")
+
+    def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
+        self.plugins = tuple(plugins)
+        self._plans: dict[Where, Plan | None] = {}
+
+    def plan(self, store: Store, gk: GK, operation: str = CREATE, subresource: str = "") -> Plan | None:
+        """The plugins that have something to say; None, after one look-up, when nobody has."""
+        if not self.plugins:
+            return None
+        where = (gk, operation, subresource)
+        try:
+            plan = self._plans[where]
+        except KeyError:
+            plan = self._plans[where] = self._make(where)
+        return plan if plan is not None and plan.active(store) else None
+
+    def _make(self, where: Where) -> Plan | None:
+        gk, operation, subresource = where
+        chosen = [
+            plugin
+            for plugin in self.plugins
+            if (plugin.kinds is None or gk in plugin.kinds)
+            and operation in plugin.operations
+            and (plugin.subresources is None or subresource in plugin.subresources)
+        ]
+        return Plan(chosen) if chosen else None
+
+
+NONE: Final = Chain()
+"""No plugins: the rules that are always on, such as a namespace's life, are the request machine's own."""
