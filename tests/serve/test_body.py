@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steersman.api.errors import ApiError
-from steersman.serve.body import MAX_DEPTH, read_json, read_patch
+from steersman.serve.body import read_json, read_patch
+from steersman.serve.depth import MAX_DEPTH
 from steersman.serve.yaml_body import _BASED, _FLOAT, MAX_DUPLICATES, MAX_VALUES, read_yaml
 
 # YAML reads U+0085 and its like as line ends, and neither escaped surrogate pairs nor DEL.

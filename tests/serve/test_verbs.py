@@ -123,14 +123,6 @@ async def test_patches_that_are_not_read(media, advice):
 
 
 @in_loop
-async def test_protobuf_bodies_are_refused_with_the_way_out():
-    answer = await Plane().ask(
-        "POST", CONFIGMAPS, b"k8s\0\x0a", 415, content_type="application/vnd.kubernetes.protobuf"
-    )
-    assert "kubectl create -f" in answer.json["message"]
-
-
-@in_loop
 async def test_server_side_apply():
     plane = Plane()
     path = DEPLOYMENTS + "/web?fieldManager="

@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import errors
+from steersman.serve.depth import MAX_DEPTH, deeper_than
+from steersman.serve.protobuf import read_protobuf
 from steersman.serve.yaml_body import MAX_DUPLICATES, read_yaml
 
 JSON: Final = "application/json"
@@ -19,8 +21,6 @@ JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PATCHES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
-MAX_DEPTH: Final = 128
-"""Nesting of a JSON body, as for YAML."""
 
 
 class Body(NamedTuple):
@@ -36,14 +36,20 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def read_object(content_type: str, data: bytes) -> Body:
-    """The object of a create, update or delete. Raises ApiError 400, 415."""
+def read_object(content_type: str, data: bytes, default: tuple[str, str] | None = ("", "")) -> Body:
+    """The object of a create, update or delete. Raises ApiError 400, 415.
+
+    `default` is the (apiVersion, kind) of a protobuf body that does not name its own; None where bodies of custom
+    kinds are read, which have no such encoding.
+    """
     media = media_type(content_type) or JSON
     if media == JSON:
         return read_json(data)
     if media in (YAML, "application/x-yaml", "text/yaml"):
         return _from_yaml(data)
-    raise _unsupported(media, (JSON, YAML))
+    if media == PROTOBUF and default is not None:
+        return Body(read_protobuf(data, default))
+    raise _unsupported(media, (JSON, YAML) if default is None else (JSON, YAML, PROTOBUF))
 
 
 def read_patch(content_type: str, data: bytes) -> tuple[str, Body]:
@@ -75,23 +81,9 @@ def read_json(data: bytes) -> Body:
         raise errors.bad_request(f"the body is not JSON: {error.msg}{where}") from None
     except RecursionError:
         raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels") from None
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and deeper_than(value, MAX_DEPTH):
         raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
     return Body(value, _duplicates(data, value))
-
-
-def _deeper_than(value: Any, limit: int) -> bool:
-    """Whether a value has more than `limit` levels; level by level, for it may have a thousand."""
-    level: list[Any] = [value]
-    for _ in range(limit):
-        below: list[Any] = []
-        for part in level:
-            parts: Sequence[Any] = list(part.values()) if isinstance(part, dict) else part
-            below += [item for item in parts if isinstance(item, dict | list)]
-        if not below:
-            return False
-        level = below
-    return True
 
 
 def _duplicates(data: bytes, value: Any) -> tuple[str, ...]:
@@ -135,8 +127,5 @@ def _unsupported(media: str, accepted: Sequence[str]) -> errors.ApiError:
             "or `kubectl patch --type=merge`"
         )
     elif media == PROTOBUF:
-        error.message += (
-            "; protobuf bodies are not read by this version: use `kubectl create -f` or "
-            "`kubectl apply --server-side -f`, which send JSON, or set the client's content type to JSON"
-        )
+        error.message += "; send JSON"
     return error

@@ -58,14 +58,14 @@ class Change(NamedTuple):
     async def create(self) -> Changed:
         """POST to a collection."""
         options = write_options(self.http.query, "CreateOptions")
-        body = read_object(self.http.headers.get("content-type"), self.http.body)
+        body = self._body()
         warnings = duplicates(body, options)
         return _shown(await self.send("create", "", body.value, options), warnings)
 
     async def create_part(self) -> Changed:
         """POST to a subresource: a pod's binding."""
         options = write_options(self.http.query, "CreateOptions")
-        body = read_object(self.http.headers.get("content-type"), self.http.body).value
+        body = self._body().value
         named = (body.get("metadata") or {}) if isinstance(body, dict) else {}
         if not isinstance(named, dict) or named.get("name", self.route.name) != self.route.name:
             raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")
@@ -76,7 +76,7 @@ class Change(NamedTuple):
     async def update(self) -> Changed:
         """PUT of an object, of its status, or of the finalizers of a namespace."""
         options = write_options(self.http.query, "UpdateOptions")
-        body = read_object(self.http.headers.get("content-type"), self.http.body)
+        body = self._body()
         warnings = duplicates(body, options)
         return _shown(await self.send("update", self._part, body.value, options), warnings)
 
@@ -97,6 +97,12 @@ class Change(NamedTuple):
             raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
         options["patch"] = form
         return _shown(await self.send("patch", self._part, body.value, options), warnings)
+
+    def _body(self) -> Body:
+        """The object that was sent. Raises ApiError 400, 415."""
+        kind, part = self.route.kind, self.route.part
+        named = (part.api_version, part.kind) if part else (kind.api_version, kind.kind)
+        return read_object(self.http.headers.get("content-type"), self.http.body, None if kind.custom else named)
 
     @property
     def _part(self) -> str:
@@ -149,7 +155,8 @@ class Change(NamedTuple):
 
     def _delete_options(self) -> dict[str, Any]:
         data = self.http.body
-        body = read_object(self.http.headers.get("content-type"), data).value if data.strip() else None
+        named = ("meta.k8s.io/v1", "DeleteOptions")
+        body = read_object(self.http.headers.get("content-type"), data, named).value if data.strip() else None
         return delete_options(self.http.query, body, Kinds.definition(DELETE_OPTIONS))
 
 

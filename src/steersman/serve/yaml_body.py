@@ -14,9 +14,8 @@ from typing import Any, Final
 import yaml
 
 from steersman.api.errors import ApiError, bad_request
+from steersman.serve.depth import MAX_DEPTH
 
-MAX_DEPTH: Final = 128
-"""Nesting; the deepest real schemas stay below 64."""
 MAX_VALUES: Final = 200_000
 """Values after aliases are expanded; the largest objects of Kubernetes have a few ten thousand."""
 MAX_DIGITS: Final = 64
