@@ -18,6 +18,8 @@ import orjson
 from steersman.api import apply, errors, names, patch, preconditions, write
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
+from steersman.api.authz import Rbac
+from steersman.api.escalation import GUARDED, guarded
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
@@ -55,12 +57,13 @@ MAX_MANAGER: Final = 128
 class Api:
     """The request machine over a registry of kinds, with a chain of admission. Immutable."""
 
-    __slots__ = ("_verbs", "admission", "kinds", "writer")
+    __slots__ = ("_verbs", "admission", "kinds", "rbac", "writer")
 
     def __init__(self, kinds: Kinds, writer: Writer | None = None, admission: Chain = NONE) -> None:
         self.kinds = kinds
         self.writer = writer or Writer()
         self.admission = admission
+        self.rbac = Rbac()
         self._verbs: dict[str, Callable[[Store, Request, Kind], Outcome]] = {
             "get": self._get,
             "list": self._list,
@@ -82,7 +85,8 @@ class Api:
             raise errors.method_not_allowed(kind.plural, request.verb, kind.group)
         if request.key.namespace and not kind.namespaced:
             raise errors.bad_request(f"{kind.plural} are not in namespaces; leave the namespace out")
-        return handler(store, request, kind)
+        outcome = handler(store, request, kind)
+        return guarded(self.rbac, store, request, outcome) if kind.gk in GUARDED else outcome
 
     # -- reads ---------------------------------------------------------------------------------------------
 
@@ -216,6 +220,8 @@ class Api:
             return self._write(store, request, kind, old)
         if request.subresource:
             raise errors.not_found(kind.plural, request.key.name, kind.group)
+        if request.options.get("no_create"):
+            raise request.options["no_create"]
         if meta.get("resourceVersion"):
             raise errors.conflict(kind.plural, request.key.name, group=kind.group)
         preconditions.check_namespace(store, request, kind, meta)

@@ -98,12 +98,14 @@ class StoreConfig:
 class _Kind:
     """All objects of one kind."""
 
-    __slots__ = ("count", "namespaces", "owner")
+    __slots__ = ("changes", "count", "namespaces", "owner")
 
     def __init__(self, owner: object, namespaces: dict[str, SortedMap[str, Object]], count: int) -> None:
         self.owner = owner
         self.namespaces = namespaces
         self.count = count
+        self.changes = 0
+        """How often it may have changed since it was made."""
 
 
 class Store:
@@ -167,6 +169,12 @@ class Store:
     def kinds(self) -> list[GK]:
         """Kinds that have objects, sorted."""
         return sorted([gk for gk, kind in self._kinds.items() if kind.count])
+
+    def mark(self, gk: GK) -> tuple[object, int]:
+        """What tells the contents of one kind apart: while two marks are equal, so are the contents. Hold it only for
+        comparing; it keeps what it marks alive."""
+        kind = self._kinds.get(gk)
+        return (None, 0) if kind is None else (kind, kind.changes)
 
     def namespaces(self, gk: GK) -> list[str]:
         """Namespaces in which a kind has objects, sorted."""
@@ -309,6 +317,7 @@ class Store:
             kind = self._kinds[gk] = _Kind(self._owner, {}, 0)
         elif kind.owner is not self._owner:
             kind = self._kinds[gk] = _Kind(self._owner, kind.namespaces.copy(), kind.count)
+        kind.changes += 1
         return kind
 
     def _account(self, old: Object | None, new: Object | None) -> None:

@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.begin import Api
 from steersman.api.controller import Controller, Loop
 from steersman.api.errors import AlreadyExists
 from steersman.api.kinds import Kinds
+from steersman.api.policy import default_policy
 from steersman.controllers.builtin import ALL
 from steersman.journal import JournalError
 from steersman.kernel.component import Component
@@ -150,14 +151,22 @@ class ControlPlane:
         return f"https://{Address(host, self.server.port)}"
 
     async def _bootstrap(self) -> None:
-        """Namespaces that every cluster has, and the virtual nodes asked for."""
+        """Namespaces, roles and bindings that every cluster has, and the virtual nodes asked for."""
         for name in NAMESPACES:
             key = Key("", "Namespace", "", name)
             if self.heads.store.get(key) is None:
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 with contextlib.suppress(AlreadyExists):
                     await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
+        policy = [
+            self._bootstrap_policy(key, body) for key, body in default_policy() if self.heads.store.get(key) is None
+        ]
+        await asyncio.gather(*policy)
         await make_nodes(self.heads, self.settings.virtual_nodes)
+
+    async def _bootstrap_policy(self, key: Key, body: Mapping[str, Any]) -> None:
+        with contextlib.suppress(AlreadyExists):
+            await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
 
     async def _stop_loops(self, loops: Loops) -> None:
         for name in await asyncio.to_thread(loops.stop, GRACE_SECONDS):

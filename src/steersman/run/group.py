@@ -155,8 +155,9 @@ def _input(revision: int, request: Request, origin: str, drawn: list[str]) -> In
         data["drawn"] = drawn
     if request.manager and request.manager != request.actor:
         data["manager"] = request.manager
-    if request.options:
-        data["options"] = request.options
+    options = {name: value for name, value in request.options.items() if name not in ("user", "no_create")}
+    if options:  # the subject names the actor; groups and the like decided before it was written
+        data["options"] = options
     source = "random" if origin == "reconcile" else origin
     subject = f"{request.actor} {verb} {request.key}"
     return Input(source, subject, orjson.dumps(data, option=orjson.OPT_SORT_KEYS, default=str), request.now)

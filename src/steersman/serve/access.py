@@ -1,63 +1,141 @@
 """Who asks, and whether they may. There is nothing anonymous but the bare answers of /healthz, /livez and /readyz.
 
-A client says who it is by a bearer token or by a certificate of our authority. In this version one group may do
-everything, system:masters, and others nothing; RBAC comes later.
+A client says who it is by a certificate of our authority, by a token of the token store (the administrator's), or by a
+service account's token. What it may do is decided by RBAC over the store. A watch is authorized when it begins, as in
+Kubernetes: rights that are withdrawn later end at its timeout.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 from steersman.api import errors
-from steersman.serve.message import Request
-from steersman.serve.route import Route
+from steersman.api.authz import Decision, Rbac, forbidden
+from steersman.api.rbac import Ask
+from steersman.api.token_request import ISSUER
+from steersman.api.user import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+    User,
+    account_groups,
+    account_of,
+)
+from steersman.serve.backend import Backend
+from steersman.serve.message import Headers, Request
 from steersman.serve.tls import TLSError, subject_of
-from steersman.serve.tokens import Identity, Tokens
+from steersman.serve.tokens import Tokens
 
-MASTERS: Final = "system:masters"
 BEARER: Final = "bearer "
+CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
+AUTHENTICATION: Final = "authentication.k8s.io"
+IMPERSONATE: Final = "impersonate-"
+EXTRA: Final = "impersonate-extra-"
+MAX_IMPERSONATED: Final = 256
+"""Impersonation headers of one request: each is a question to RBAC."""
 
 
-def identify(request: Request, tokens: Tokens) -> Identity:
-    """Who sent a request. Raises ApiError 401, and 403 for impersonation, which must not be overlooked.
+class Authenticated(NamedTuple):
+    """What came of a token: a user, and the audiences asked for that it was issued for; or what is wrong with it."""
 
-    A certificate was verified by TLS and counts first, as in Kubernetes; a wrong token is never overlooked
-    because of it, though: it is a mistake that its owner should see.
-    """
-    if any(name.startswith("impersonate-") for name, _ in request.headers):
-        raise errors.forbidden("", "", "impersonation (kubectl --as) is not supported by this version")
-    header = request.headers.get("authorization")
-    found = None
-    if header:
-        found = tokens.identify(header[len(BEARER) :].strip()) if header[: len(BEARER)].lower() == BEARER else None
+    user: User | None
+    audiences: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class Access:
+    """Authentication and authorization in front of one backend."""
+
+    def __init__(self, backend: Backend, tokens: Tokens) -> None:
+        self.backend = backend
+        self.tokens = tokens
+        self.rbac = Rbac()
+
+    def user_of(self, request: Request) -> User:
+        """Who sent a request, or whom it may impersonate. Raises ApiError 401; 403 for impersonation refused."""
+        user = self._authenticate(request)
+        if any(name.startswith(IMPERSONATE) for name, _ in request.headers):
+            return self._impersonate(user, request.headers)
+        return user
+
+    def decide(self, user: User, ask: Ask) -> Decision:
+        """Whether a user may do that now."""
+        return self.rbac.decide(self.backend.store, user, ask)
+
+    def authorize(self, user: User, ask: Ask) -> None:
+        """Raises ApiError 403 unless the user may."""
+        decision = self.decide(user, ask)
+        if not decision.allowed:
+            raise forbidden(user, ask, decision.reason)
+
+    def by_token(self, token: str, audiences: tuple[str, ...] = ()) -> Authenticated:
+        """Whom a bearer token speaks for towards `audiences` (this server, when there are none)."""
+        found = self.tokens.identify(token)
+        if found is not None:
+            return Authenticated(User(found.user, _with_authenticated(found.groups)), audiences or (ISSUER,))
+        return Authenticated(None, (), "token not found")
+
+    def _authenticate(self, request: Request) -> User:
+        """A certificate was verified by TLS and counts first, as in Kubernetes; a wrong token is never overlooked
+        because of it, though: it is a mistake that its owner should see."""
+        header = request.headers.get("authorization")
+        found = None
+        if header:
+            if header[: len(BEARER)].lower() == BEARER:
+                found = self.by_token(header[len(BEARER) :].strip()).user
+            if found is None:
+                raise errors.unauthorized()
+        if request.peer_certificate is not None:
+            try:
+                return _by_certificate(request.peer_certificate)
+            except TLSError:
+                raise errors.unauthorized() from None
         if found is None:
             raise errors.unauthorized()
-    if request.peer_certificate is not None:
-        try:
-            subject = subject_of(request.peer_certificate)
-        except TLSError:
-            raise errors.unauthorized() from None
-        return Identity(subject.user, subject.groups)
-    if found is None:
-        raise errors.unauthorized()
-    return found
+        return found
+
+    def _impersonate(self, user: User, headers: Headers) -> User:
+        """The user that the Impersonate headers name. Raises ApiError 400; 403 unless `user` may be each part of it."""
+        name, uid = headers.get("impersonate-user"), headers.get("impersonate-uid")
+        groups = headers.all("impersonate-group")
+        extra: dict[str, list[str]] = {}
+        for header, value in headers:
+            if header.startswith(EXTRA):
+                extra.setdefault(unquote(header[len(EXTRA) :]), []).append(value)
+        if sum(map(len, extra.values())) + len(groups) > MAX_IMPERSONATED:
+            raise errors.bad_request(f"a request may impersonate at most {MAX_IMPERSONATED} groups and extra values")
+        if not name:
+            given = [*groups, *extra, uid]
+            raise errors.bad_request(f"requested {[text for text in given if text]} without impersonating a user")
+        account = account_of(name)
+        if account is None:
+            self.authorize(user, Ask("impersonate", "", "users", name=name))
+        else:
+            self.authorize(user, Ask("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1]))
+        for group in groups:
+            self.authorize(user, Ask("impersonate", "", "groups", name=group))
+        for key, values in sorted(extra.items()):
+            for value in values:
+                self.authorize(user, Ask("impersonate", AUTHENTICATION, "userextras", key, name=value))
+        if uid:
+            self.authorize(user, Ask("impersonate", AUTHENTICATION, "uids", name=uid))
+        if account is not None and not groups:
+            groups = list(account_groups(account[0]))
+        added = UNAUTHENTICATED if name == ANONYMOUS else AUTHENTICATED
+        if added not in groups and UNAUTHENTICATED not in groups:
+            groups.append(added)
+        return User(name, tuple(groups), uid, tuple((key, tuple(values)) for key, values in sorted(extra.items())))
 
 
-def authorize(identity: Identity, verb: str, route: Route) -> None:
-    """Raises ApiError 403 unless `identity` may do `verb` on a resource."""
-    if MASTERS in identity.groups:
-        return
-    kind = route.kind
-    where = f' in the namespace "{route.namespace}"' if route.namespace else " at the cluster scope"
-    detail = (
-        f"User {errors.quote(identity.user)} cannot {verb} resource {errors.quote(route.resource)} "
-        f'in API group "{kind.group}"{where}'
-    )
-    raise errors.forbidden(route.resource, route.name, detail, kind.group)
+@lru_cache(maxsize=1024)  # as tls.subject_of: one entry for each client certificate in use
+def _by_certificate(certificate: bytes) -> User:
+    subject = subject_of(certificate)
+    extra = ((CREDENTIAL, (f"X509SHA256={hashlib.sha256(certificate).hexdigest()}",)),)
+    return User(subject.user, _with_authenticated(subject.groups), "", extra)
 
 
-def authorize_path(identity: Identity, verb: str, path: str) -> None:
-    """Raises ApiError 403 unless `identity` may read a path that is no resource (discovery, /version)."""
-    if MASTERS not in identity.groups:
-        detail = f"User {errors.quote(identity.user)} cannot {verb} path {errors.quote(path[:200])}"
-        raise errors.forbidden("", "", detail)
+def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:
+    return groups if AUTHENTICATED in groups or UNAUTHENTICATED in groups else (*groups, AUTHENTICATED)

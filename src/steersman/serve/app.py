@@ -13,10 +13,14 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import errors
+from steersman.api.authz import forbidden
+from steersman.api.rbac import Ask
+from steersman.api.review import REVIEWS
+from steersman.api.user import User
 from steersman.kernel.object import Key
-from steersman.serve import openapi_v2
+from steersman.serve import openapi_v2, reviews
 from steersman.serve.accept import TABLE, Form, discovery_of, form_of
-from steersman.serve.access import authorize, authorize_path, identify
+from steersman.serve.access import Access
 from steersman.serve.answer import (
     JSON_HEADERS,
     Shown,
@@ -27,6 +31,7 @@ from steersman.serve.answer import (
     text_answer,
     with_warnings,
 )
+from steersman.serve.asked import asked
 from steersman.serve.backend import Backend
 from steersman.serve.change import Change, Changed
 from steersman.serve.discovery import Discovery
@@ -39,7 +44,7 @@ from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
 from steersman.serve.served import Served
-from steersman.serve.tokens import Identity, Tokens
+from steersman.serve.tokens import Tokens
 from steersman.serve.watch import Watch
 
 log = logging.getLogger("steersman.serve")
@@ -69,7 +74,7 @@ class App:
 
     def __init__(self, backend: Backend, tokens: Tokens) -> None:
         self.backend = backend
-        self.tokens = tokens
+        self.access = Access(backend, tokens)
         self.frames = Frames()
         self._documents: tuple[object, Served, Discovery, OpenApi] | None = None
 
@@ -93,10 +98,11 @@ class App:
             raise errors.bad_request(f"the query cannot be read: {error}") from None
         if segments and segments[0] in HEALTH and not request.query.pairs and len(segments) == 1:
             return text_answer("ok")
-        identity = identify(request, self.tokens)
-        if (segments[:1] == ["api"] and len(segments) > 2) or (segments[:1] == ["apis"] and len(segments) > 3):
-            return await self._resource(request, identity, resource_route(self._current()[0], segments))
-        authorize_path(identity, request.method.lower(), request.path)
+        user = self.access.user_of(request)
+        ask = asked(request, segments)
+        self.access.authorize(user, ask)
+        if not ask.path:
+            return await self._resource(request, user, ask, resource_route(self._current()[0], segments))
         if request.method not in ("GET", "HEAD"):
             raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on this path")
         return self._document(request, segments)
@@ -154,9 +160,9 @@ class App:
 
     # -- resources ---------------------------------------------------------------------------------------------
 
-    async def _resource(self, request: Request, identity: Identity, route: Route) -> Response:
+    async def _resource(self, request: Request, user: User, ask: Ask, route: Route) -> Response:
         verb = _verb(request, route)
-        authorize(identity, verb, route)
+        _check_same(ask, route, verb)
         allowed = route.part.verbs if route.part else route.kind.verbs
         needs_namespace = verb == "create" and route.kind.namespaced
         if verb not in allowed or (needs_namespace and not route.namespace):
@@ -172,7 +178,10 @@ class App:
             return self._get(request, route, shown)
         if verb in ("list", "watch"):
             return self._list(request, route, shown)
-        change = Change(self.backend, route, request, identity.user)
+        if route.kind.gk in REVIEWS:
+            done = reviews.answer(self.access, request, user, route)
+            return self._changed(route, done, shown)
+        change = Change(self.backend, route, request, user.name, user, self._no_create(user, ask))
         if route.part is not None and route.part.name == "scale":
             done = await write_scale(change)
         elif verb == "create":
@@ -184,6 +193,14 @@ class App:
         else:
             done = await (change.delete() if route.name else change.delete_collection())
         return self._changed(route, done, shown)
+
+    def _no_create(self, user: User, ask: Ask) -> errors.ApiError | None:
+        """Why a patch may not create the object if it is not there: that needs the verb create, too."""
+        if ask.verb != "patch":
+            return None
+        create = ask._replace(verb="create")
+        decision = self.access.decide(user, create)
+        return None if decision.allowed else forbidden(user, create, decision.reason)
 
     def _list(self, request: Request, route: Route, shown: Shown) -> Response:
         options = list_options(request.query)
@@ -232,6 +249,15 @@ def _verb(request: Request, route: Route) -> str:
     if named and method in ("PUT", "PATCH"):
         return "update" if method == "PUT" else "patch"
     return method  # in capitals it is no verb
+
+
+def _check_same(ask: Ask, route: Route, verb: str) -> None:
+    """Raises 404 unless what was authorized is what would be done: two readings of a path must not differ."""
+    part = route.part.name if route.part else ""
+    same = (ask.group, ask.resource, ask.part) == (route.kind.group, route.kind.plural, part)
+    same = same and route.name in ("", ask.name) and route.namespace in ("", ask.namespace)
+    if not same or (verb != ask.verb and verb.islower()):
+        raise errors.resource_not_found()
 
 
 def _include(request: Request, form: Form) -> str:

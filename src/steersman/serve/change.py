@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api import errors
 from steersman.api.kinds import Kinds
+from steersman.api.user import User
 from steersman.kernel import effect
 from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object
@@ -52,6 +53,10 @@ class Change(NamedTuple):
     route: Route
     http: message.Request
     actor: str
+    user: User | None = None
+    """Who `actor` is, for what has to be decided about the object itself."""
+    no_create: errors.ApiError | None = None
+    """Why an apply must not create what is not there."""
 
     # -- create, update, patch ---------------------------------------------------------------------------------
 
@@ -91,6 +96,8 @@ class Change(NamedTuple):
                 cause = errors.Cause.required("fieldManager", "is required for apply patch")
                 raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
             options["force"] = query.flag("force")
+            if self.no_create is not None:
+                options["no_create"] = self.no_create
             return _shown(await self.send("apply", self._part, body.value, options), warnings)
         if "force" in query:
             cause = errors.Cause.forbidden("force", "may not be specified for non-apply patch")
@@ -113,6 +120,7 @@ class Change(NamedTuple):
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
         key = Key(*self.route.kind.gk, self.route.namespace, self.route.name)
         now = self.backend.now()
+        options["user"] = self.user
         return await self.backend.write(effect.Request(verb, key, body, part, self.actor, manager, now, options))
 
     # -- delete ------------------------------------------------------------------------------------------------
@@ -149,9 +157,8 @@ class Change(NamedTuple):
     async def _delete_one(self, obj: Object, options: dict[str, Any]) -> Reply:
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
         now = self.backend.now()
-        return await self.backend.write(
-            effect.Request("delete", obj.key, None, "", self.actor, manager, now, {**options, "uid": obj.uid})
-        )
+        told = {**options, "uid": obj.uid, "user": self.user}
+        return await self.backend.write(effect.Request("delete", obj.key, None, "", self.actor, manager, now, told))
 
     def _delete_options(self) -> dict[str, Any]:
         data = self.http.body

@@ -15,6 +15,7 @@ from steersman.api import names
 from steersman.api.begin import Api
 from steersman.api.errors import AlreadyExists, internal
 from steersman.api.kinds import Kinds
+from steersman.api.policy import born, default_policy
 from steersman.kernel.changelog import ChangeLog
 from steersman.kernel.effect import GK, Call, Commit, Event, Reply, Request, reply_of
 from steersman.kernel.object import Key
@@ -93,7 +94,7 @@ class MemoryBackend:
         return len(self._wakeups)
 
     def bootstrap(self) -> None:
-        """Makes the namespaces that every cluster has."""
+        """Makes the namespaces, roles and bindings that every cluster has and this one lacks."""
         for name in NAMESPACES:
             key = Key("", "Namespace", "", name)
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -101,3 +102,7 @@ class MemoryBackend:
                 self.write_now(Request("create", key, body, actor=APISERVER, manager="steersman", now=self.now()))
             except AlreadyExists:
                 continue
+        for key, _ in default_policy():
+            if self.store.get(key) is None:
+                uid = self._draw(("uid", key))
+                self._commit(Commit(key, None, born(self.api.kinds.get(*key.gk), key, uid, self.now()), 201))

@@ -117,6 +117,12 @@ def _document(path: str, kinds: list[Kind]) -> dict[str, Any]:
     for kind in kinds:
         name, gvk = name_of(kind), _gvk(kind.group, kind.version, kind.kind)
         components.add(name, kind.schema, [gvk])
+        if "get" not in kind.verbs:  # a review: it is asked, and there is no list of it
+            below = "namespaces/{namespace}/" if kind.namespaced else ""
+            collection = _collection(kind, name, with_create=True)
+            del collection["get"]
+            paths[f"/{path}/{below}{kind.plural}"] = collection
+            continue
         components.schemas[f"{name}List"] = _list_schema(kind, name)
         below = "namespaces/{namespace}/" if kind.namespaced else ""
         root = f"/{path}/{below}{kind.plural}"

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from steersman.api.kinds import Kind, Kinds
+from steersman.api.review import REVIEWS
 
 GK = tuple[str, str]
 
@@ -89,8 +90,8 @@ class Served:
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
         self._by_path: dict[tuple[str, str], dict[str, Kind]] = {}
-        for kind in kinds.all():
-            if why_unserved(kind) is None:
+        for kind in (*kinds.all(), *kinds.virtual()):
+            if (kind.gk in REVIEWS) if "get" not in kind.verbs else why_unserved(kind) is None:
                 self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = kind
         self.groups: dict[str, tuple[str, ...]] = {}
         """Group to its versions, best first; groups by name, the core group ("") first."""

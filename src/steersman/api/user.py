@@ -1,0 +1,46 @@
+"""Who a request is made by, as far as authentication can tell."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+MASTERS: Final = "system:masters"
+"""Its members may do everything, whatever the roles say (kube-apiserver's privileged group)."""
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+ANONYMOUS: Final = "system:anonymous"
+ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+ACCOUNTS: Final = "system:serviceaccounts"
+
+
+class User(NamedTuple):
+    """A user with its groups. `extra` are sorted pairs of a key and its values: who authenticated may add them."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        """As `UserInfo` of authentication.k8s.io/v1 shows it; empty parts are left out."""
+        parts: dict[str, Any] = {"username": self.name, "uid": self.uid, "groups": list(self.groups)}
+        parts["extra"] = {key: list(values) for key, values in self.extra}
+        return {name: part for name, part in parts.items() if part}
+
+
+def account_name(namespace: str, name: str) -> str:
+    """The user name of a service account."""
+    return f"{ACCOUNT_PREFIX}{namespace}:{name}"
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of every service account of a namespace."""
+    return (ACCOUNTS, f"{ACCOUNTS}:{namespace}")
+
+
+def account_of(user: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user name means, or None."""
+    if not user.startswith(ACCOUNT_PREFIX):
+        return None
+    namespace, _, name = user[len(ACCOUNT_PREFIX) :].partition(":")
+    return (namespace, name) if namespace and name and ":" not in name else None
