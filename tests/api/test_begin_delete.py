@@ -2,7 +2,7 @@
 
 import pytest
 
-from steersman.api.begin import MAX_GRACE
+from steersman.api.deletion import MAX_GRACE
 from steersman.api.errors import Conflict
 from steersman.api.times import MICRO, parse_time
 from tests.api.cluster import NOW_TEXT, deployment, pod, refused
@@ -30,10 +30,16 @@ def test_delete(web):
 def test_delete_preconditions(web):
     error = refused(web.delete, DEPLOYMENT, "web", uid="other")
     assert (error.code, error.reason) == (409, "Conflict")
-    assert "Precondition failed: UID in precondition: other, UID in object meta: uid-2" in error.message
+    assert (
+        "the UID in the precondition (other) does not match the UID in record (uid-2). The object might"
+        in error.message
+    )
     error = refused(web.delete, DEPLOYMENT, "web", rv="1")
     assert (error.code, error.reason) == (409, "Conflict")
-    assert "ResourceVersion in precondition: 1, ResourceVersion in object meta: 2" in error.message
+    assert (
+        "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2). The"
+        in error.message
+    )
     web.delete(DEPLOYMENT, "web", uid="uid-2", rv="2")
     assert web.read(DEPLOYMENT, "web") is None
 
@@ -167,6 +173,9 @@ def test_finalize_before_the_deletion(cluster):
     space["spec"] = {"finalizers": []}
     cluster.request("update", "v1/Namespace", "shop", space, "finalize")
     assert cluster.read("v1/Namespace", "shop") is not None
+    cluster.delete("v1/Namespace", "shop")  # the first request only begins it, whatever there is to wait for
+    space = cluster.get("v1/Namespace", "shop")
+    assert space["status"]["phase"] == "Terminating" and "deletionGracePeriodSeconds" not in space["metadata"]
     cluster.delete("v1/Namespace", "shop")
     assert cluster.read("v1/Namespace", "shop") is None
 
@@ -174,12 +183,6 @@ def test_finalize_before_the_deletion(cluster):
 def test_finalize_is_for_namespaces_alone(web):
     error = refused(web.update, DEPLOYMENT, "web", sub="finalize", spec=deployment())
     assert (error.code, error.reason) == (405, "MethodNotAllowed")
-
-
-def test_unsupported_propagation_names_the_remedy(web):
-    error = refused(web.delete, DEPLOYMENT, "web", propagation="Foreground")
-    assert error.code == 400
-    assert "use Background" in error.message
 
 
 # -- binding -----------------------------------------------------------------------------------------------------

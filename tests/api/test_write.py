@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.api import write
+from steersman.api import deletion, write
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
+from steersman.api.times import MICRO
 from steersman.api.write import By
 from steersman.kernel.object import Key
 from steersman.kernel.value import freeze, thaw
@@ -85,7 +86,7 @@ def test_versions_are_never_changed():
     body["spec"]["replicas"] = 5
     write.update(DEPLOYMENT, old, body, LATER)
     write.update(DEPLOYMENT, old, {"status": {"replicas": 5}}, LATER._replace(subresource="status"))
-    write.mark_deleted(old, "2026-01-01T00:00:00Z", 0)
+    deletion.after(DEPLOYMENT, old, {"propagation": "Orphan"}, 1_780_000_000 * MICRO)
     assert old.to_json() == before
 
 
@@ -98,13 +99,6 @@ def test_the_body_is_never_changed():
     made = make(DEPLOYMENT, copy)
     copy["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
     assert made.spec.value["template"]["spec"]["containers"][0]["image"] == "app:1"
-
-
-def test_finalizers_are_taken_off():
-    old = make(CONFIG, {"metadata": {"finalizers": ["e.io/a", "e.io/b"]}})
-    one = write.without_finalizers(old, ("e.io/a",))
-    assert one.meta.value["finalizers"] == ["e.io/b"]
-    assert "finalizers" not in write.without_finalizers(one, ("e.io/b",)).meta.value
 
 
 @pytest.mark.parametrize(

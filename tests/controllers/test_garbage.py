@@ -126,3 +126,171 @@ def test_whoever_adopts_between_its_reads_and_its_delete_wins(lag):
     assert found.states > 5 and not found.findings
     ends = {(bool(one(w, "v1/ConfigMap", "child")), bool(one(w, "v1/ConfigMap", "keep").data)) for w in found.terminal}
     assert ends == {(True, True), (False, False)}
+
+
+# -- foreground and orphan -------------------------------------------------------------------------------------------
+
+
+def block(obj):
+    return ref(obj, blockOwnerDeletion=True)
+
+
+def left(w):
+    return [obj.key.name for obj in w.store.objects() if obj.key.kind == "ConfigMap"]
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_in_the_foreground_the_lowest_goes_first(lag):
+    w = world(lag=lag)
+    c = client(w)
+    top = c.create(config("top"))
+    middle = c.create(config("middle", block(top)))
+    c.create(config("bottom", block(middle)))
+    c.delete(top, propagation="Foreground")
+    assert left(w) == ["bottom", "middle", "top"]
+    settle(w)
+    assert left(w) == []
+    gone = [event.key.name for event in w.events if event.new is None]
+    assert gone == ["bottom", "middle", "top"]
+
+
+def test_the_owner_waits_for_those_that_block_it_only():
+    w = world()
+    c = client(w)
+    top = c.create(config("top"))
+    held = {"metadata": {"finalizers": ["x.io/hold"]}}
+    for name, owner in (("blocks", block(top)), ("free", ref(top))):
+        c.patch(c.create(config(name, owner)), held)
+    c.delete(top, propagation="Foreground")
+    settle(w)
+    assert left(w) == ["blocks", "free", "top"]
+    c.patch(Key("", "ConfigMap", "default", "blocks"), {"metadata": {"finalizers": None}})
+    settle(w)
+    assert left(w) == ["free"]
+
+
+def test_an_owner_is_freed_by_dependents_that_find_another_one():
+    w = world()
+    c = client(w)
+    top, other = c.create(config("top")), c.create(config("other"))
+    c.create(config("child", block(top), block(other)))
+    c.delete(top, propagation="Foreground")
+    settle(w)
+    assert left(w) == ["child", "other"]
+    assert [owner["name"] for owner in one(w, "v1/ConfigMap", "child").metadata.ownerReferences] == ["other"]
+
+
+def test_a_circle_that_is_deleted_in_the_foreground_is_no_deadlock():
+    w = world()
+    c = client(w)
+    a = c.create(config("a"))
+    b = c.create(config("b", block(a)))
+    c.patch(a, {"metadata": {"ownerReferences": [block(b)]}})
+    c.delete(a, propagation="Foreground")
+    settle(w)
+    assert left(w) == []
+
+
+def test_orphans_stay_and_forget_their_owner():
+    w = world()
+    c = client(w)
+    top, other = c.create(config("top")), c.create(config("other"))
+    c.create(config("child", block(top)))
+    c.create(config("shared", block(top), ref(other)))
+    c.delete(top, propagation="Orphan")
+    settle(w)
+    assert left(w) == ["child", "other", "shared"]
+    assert "ownerReferences" not in one(w, "v1/ConfigMap", "child").metadata
+    assert [owner["name"] for owner in one(w, "v1/ConfigMap", "shared").metadata.ownerReferences] == ["other"]
+
+
+def test_a_dependent_goes_as_its_own_finalizers_say():
+    w = world()
+    c = client(w)
+    top = c.create(config("top"))
+    middle = c.create(config("middle", ref(top)))
+    c.patch(middle, {"metadata": {"finalizers": ["orphan"]}})
+    c.create(config("bottom", ref(middle)))
+    c.delete(top)
+    settle(w)
+    assert left(w) == ["bottom"]
+
+
+def test_an_object_with_ten_thousand_owners_is_no_limit():
+    w = world()
+    c = client(w)
+    keep = c.create(config("keep"))
+    gone = "00000000-0000-4000-8000-{:012d}"
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"o{n}", "uid": gone.format(n)} for n in range(10_000)]
+    c.create(config("child", *owners, ref(keep)))
+    settle(w)
+    assert [owner["name"] for owner in one(w, "v1/ConfigMap", "child").metadata.ownerReferences] == ["keep"]
+
+
+def test_more_dependents_than_one_reconcile_may_change_are_all_orphaned(monkeypatch):
+    from steersman.controllers import garbage
+
+    monkeypatch.setattr(garbage, "AT_A_TIME", 3)
+    w = world()
+    c = client(w)
+    top = c.create(config("top"))
+    for number in range(10):
+        c.create(config(f"c{number}", ref(top)))
+    c.delete(top, propagation="Orphan")
+    settle(w, timers=True)
+    assert len(left(w)) == 10
+
+
+def test_an_owner_in_another_namespace_is_told():
+    told = []
+    w = world()
+    c = client(w)
+    c.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    far = c.create(config("owner", namespace="other"))
+    item = c.create(config("child", ref(far)))
+    run_by_hand(w, item, told)
+    assert one(w, "v1/ConfigMap", "child") is None
+    (note,) = told
+    uid = far["metadata"]["uid"]
+    text = f"ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: {uid}] does not exist in namespace"
+    assert (note.type, note.reason, note.message) == ("Warning", "OwnerRefInvalidNamespace", f'{text} "default"')
+    assert note.source == "garbage-collector-controller"
+
+
+def run_by_hand(w, item, told):
+    """One reconcile, whose notes are collected."""
+    hand = client(w)
+    exchange = hand._exchange
+    hand._exchange = lambda effect: told.append(effect.what.note()) if effect.op == "event" else exchange(effect)
+    hand.manager = "garbage-collector"
+    GarbageCollector().reconcile(hand, Key("", "ConfigMap", "default", item["metadata"]["name"]))
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize(("policy", "end"), [("Foreground", ["keep"]), ("Orphan", ["child", "keep", "other"])])
+def test_every_order_of_a_deletion_and_a_new_dependent_ends_alike(lag, policy, end):
+    """Somebody deletes the owner, somebody adds another dependent: before, meanwhile, after."""
+
+    def owner_of(c):
+        return c.get(Key("", "ConfigMap", "default", "top"))
+
+    def add(c):
+        top = owner_of(c)
+        if top is not None:
+            c.create(config("other", block(top)))
+
+    def delete(c):
+        c.delete(Key("", "ConfigMap", "default", "top"), propagation=policy)
+
+    def start():
+        w = world(users=[user("add", add), user("delete", delete)], lag=lag)
+        top = client(w).create(config("top"))
+        client(w).create(config("child", block(top)))
+        client(w).create(config("keep"))
+        return w
+
+    found = explore(start)
+    assert found.states > 10 and not found.findings
+    ends = {tuple(left(w)) for w in found.terminal}
+    late = tuple(name for name in end if name != "other")  # the dependent never came: its owner was gone
+    assert ends <= {tuple(end), late} and tuple(end) in ends

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, errors, names, patch, preconditions, write
+from steersman.api import apply, deletion, errors, names, patch, preconditions, write
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
@@ -23,12 +23,12 @@ from steersman.api.escalation import GUARDED, guarded
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
-from steersman.api.times import parse_time, time_text
+from steersman.api.times import time_text
 from steersman.api.write import By, Written
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
-from steersman.kernel.object import Key, Object, Section
+from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
-from steersman.kernel.value import EMPTY, Frozen
+from steersman.kernel.value import EMPTY
 
 MAX_LIST_PAGE: Final = 100_000
 """Most objects in one page: a bound on what one request can make the server hold."""
@@ -46,8 +46,6 @@ SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """Fields beside name and namespace by which kube-apiserver lets a kind be selected."""
 POD: Final = ("", "Pod")
 TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
-MAX_GRACE: Final = (1 << 31) - 1
-"""Seconds, 68 years. Whatever the pod says: a deletionTimestamp beyond the year 9999 could not be read by anybody."""
 GENERATE_TRIES: Final = 8
 """Names drawn for one generateName before the create fails (kube-apiserver's number)."""
 MAX_MANAGER: Final = 128
@@ -280,34 +278,15 @@ class Api:
         preconditions.check_mortal(request.key, kind)
         old = preconditions.existing(store, request.key, kind)
         options = request.options
-        propagation = options.get("propagation") or "Background"
-        if propagation != "Background":
-            raise errors.bad_request(
-                f"propagationPolicy {propagation} is not supported by this version; use Background, the default"
-            )
-        preconditions.check_uid(old, kind, options.get("uid"))
-        wanted = options.get("rv")
-        if wanted and str(wanted) != str(old.rv):
-            found = f"ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {old.rv}"
-            raise errors.conflict(kind.plural, old.key.name, f"Precondition failed: {found}", kind.group)
+        deletion.check(old, kind, options)
         attempt = Attempt(store, request, kind, old.key, DELETE, old, None)
         return self.admitted(attempt, lambda after: self._delete_now(request, kind, old, after.warnings))
 
-    def _delete_now(self, request: Request, kind: Kind, old: Object, warnings: tuple[str, ...] = ()) -> Outcome:
-        meta = old.meta.value
-        grace = _grace(kind, old, request.options)
-        begun = "deletionTimestamp" in meta
-        held = bool(meta.get("finalizers")) or (kind.gk == NAMESPACE and bool((old.spec_value or EMPTY).finalizers))
-        if grace == 0 and not held:
-            return _committed(request, old.key, old, None, 200, warnings)
-        if begun and grace >= meta.get("deletionGracePeriodSeconds", 0):
+    def _delete_now(self, request: Request, kind: Kind, old: Object, told: tuple[str, ...] = ()) -> Outcome:
+        warnings = (*deletion.warnings(kind, request.options), *told)
+        new = deletion.after(kind, old, request.options, request.now)
+        if new is old:
             return Reply(200, obj=old, warnings=warnings)
-        start = request.now // MICRO
-        if begun:  # a shorter grace counts from the first request
-            start = parse_time(meta["deletionTimestamp"]) // MICRO - meta.get("deletionGracePeriodSeconds", 0)
-        new = write.mark_deleted(old, time_text(start + grace), grace)
-        if kind.gk == NAMESPACE:
-            new.status = Section(Frozen({**(old.status_value or EMPTY), "phase": "Terminating"}))
         return _committed(request, old.key, old, new, 200, warnings)
 
 
@@ -396,21 +375,6 @@ def _merge_status(old: Object, body: Any) -> Any:
         return {"status": before}
     given = body["status"]
     return {"status": None if given is None else patch.merge_patch(before or EMPTY, given)}
-
-
-def _grace(kind: Kind, old: Object, options: Mapping[str, Any]) -> int:
-    """Seconds until the object goes, MAX_GRACE at most. Only pods die slowly, and only where somebody runs them."""
-    asked = options.get("grace")
-    if kind.gk != POD or asked == 0 or not old.node:
-        return 0
-    if old.status is not None and old.status.peek().get("phase") in ("Succeeded", "Failed"):
-        return 0
-    if asked is not None:
-        return min(preconditions.whole(options, "grace"), MAX_GRACE)
-    configured = (old.spec_value or EMPTY).get("terminationGracePeriodSeconds")
-    if configured is None:
-        return 30
-    return min(1 if configured < 0 else int(configured), MAX_GRACE)
 
 
 def _finish(request: Request, old: Object, written: Written) -> Outcome:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from steersman.api.begin import Api
+from steersman.api.events import Said
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.times import MICRO, parse_time, time_text
 from steersman.kernel.effect import Effect, ListQuery, Request
 from steersman.kernel.object import Key, Object
+from steersman.kernel.store import EVERY, NAMED
 from steersman.kernel.value import EMPTY, Frozen, freeze
 
 Exchange = Callable[[Effect], Any]
@@ -104,6 +106,15 @@ class Client:
         found: Object | None = self._exchange(Effect("get", self._key(ref), fresh))
         return None if found is None else found.value
 
+    def dependents(self, owner: Any) -> list[Any]:
+        """The objects of every kind that name `owner` (an object, or its uid) among their owners, as they are now."""
+        uid = owner if isinstance(owner, str) else owner["metadata"]["uid"]
+        return [obj.value for obj in self._list(ListQuery(EVERY, None, "owner", uid), True)]
+
+    def namesakes(self, kind: Kind, name: str) -> list[Any]:
+        """The objects of a kind with this name in any namespace, as they are now."""
+        return [obj.value for obj in self._list(ListQuery(kind.gk, None, NAMED, name), True)]
+
     def list(
         self,
         kind: str,
@@ -170,9 +181,12 @@ class Client:
         """Server-side apply under this controller's name. Raises `Conflict` naming the other managers."""
         return self._write("apply", key_of(obj), obj, subresource, force=force)
 
-    def delete(self, ref: Any, *, uid: str = "", rv: str = "", grace: int | None = None) -> bool:
-        """Deletes an object; False when it was not there. `uid` and `rv` are preconditions (`Conflict`)."""
+    def delete(self, ref: Any, *, uid: str = "", rv: str = "", grace: int | None = None, propagation: str = "") -> bool:
+        """Deletes an object; False when it was not there. `uid` and `rv` are preconditions (`Conflict`);
+        `propagation`: Background, Foreground or Orphan; by default what the kind and its finalizers say."""
         options: dict[str, Any] = {"uid": uid, "rv": rv}
+        if propagation:
+            options["propagation"] = propagation
         if grace is not None:
             options["grace"] = grace
         request = Request("delete", self._key(ref), None, manager=self.manager, options=Frozen(options))
@@ -187,6 +201,14 @@ class Client:
     def bind(self, pod: Any, node: str) -> Any:
         """Places a pod on a node."""
         return self._write("create", self._key(pod), {"target": {"kind": "Node", "name": node}}, "binding")
+
+    def event(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, source: str = "") -> None:
+        """Tells people something about an object that was read: a core/v1 Event, counted and aggregated. `type_` is
+        Normal or Warning; `source` the component that says so, by default this controller's name with "-controller".
+
+        Nothing waits for it and nothing fails with it. In check it is not part of the state, in simulate it is
+        dropped."""
+        self._exchange(Effect("event", Said(obj, type_, reason, message, source or f"{self.manager}-controller")))
 
     # -- time, randomness, the outside -------------------------------------------------------------------------
 

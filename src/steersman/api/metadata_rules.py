@@ -15,6 +15,7 @@ from steersman.api import names, rules
 from steersman.api.errors import Cause, quote
 from steersman.api.kinds import Kind
 from steersman.api.rules import IMMUTABLE, NEGATIVE, Causes
+from steersman.kernel.store import FOREGROUND
 
 ANNOTATIONS_MAX: Final = 256 * 1024
 """Bytes of all annotation keys and values together."""
@@ -22,7 +23,6 @@ CRON_JOB_NAME_MAX: Final = 52  # the controller appends 11 characters to make th
 UTF8_MAX: Final = 4  # bytes of one character
 
 ORPHAN: Final = "orphan"
-FOREGROUND: Final = "foregroundDeletion"
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 
 Check = Callable[[str], Iterable[str]]

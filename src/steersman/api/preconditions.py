@@ -105,11 +105,11 @@ def check_rv(old: Object, kind: Kind, wanted: Any) -> None:
 def check_uid(old: Object, kind: Kind, wanted: Any) -> None:
     """Raises 409 when an incarnation was asked for and it is another one."""
     if wanted and wanted != old.uid:
-        detail = f"Precondition failed: UID in precondition: {_text(wanted)}, UID in object meta: {old.uid}"
+        detail = f"Precondition failed: UID in precondition: {plain(wanted)}, UID in object meta: {old.uid}"
         raise errors.conflict(kind.plural, old.key.name, detail, kind.group)
 
 
-def _text(given: Any) -> str:
+def plain(given: Any) -> str:
     """A value as a message can repeat it: plain when it is a word, else quoted."""
     return given if isinstance(given, str) and given.isascii() and given.isprintable() else errors.show(given)
 

@@ -444,20 +444,3 @@ def _scheduled(old: Section | None, time: str) -> Section:
     condition = known or Frozen({"type": "PodScheduled", "status": "True", "lastTransitionTime": time})
     value["conditions"] = FrozenList([*kept, condition])
     return Section(Frozen(value))
-
-
-def mark_deleted(old: Object, time: str, grace: int) -> Object:
-    """The version whose deletion has begun, or whose grace got shorter."""
-    meta = {**old.meta.value, "deletionTimestamp": time, "deletionGracePeriodSeconds": grace}
-    if "generation" in meta and "deletionTimestamp" not in old.meta.value:
-        meta["generation"] += 1
-    return old.replace(meta=Section(Frozen(meta)), rv=0)
-
-
-def without_finalizers(old: Object, gone: tuple[str, ...]) -> Object:
-    """The version without some of its finalizers."""
-    left = [name for name in old.meta.value.get("finalizers", ()) if name not in gone]
-    meta = {field: value for field, value in old.meta.value.items() if field != "finalizers"}
-    if left:
-        meta["finalizers"] = FrozenList(left)
-    return old.replace(meta=Section(Frozen(meta)), rv=0)

@@ -186,7 +186,11 @@ class Rollout:
             if ds.deadline(d) is not None:
                 self._progressing("False", "ReplicaSetCreateError", text)
                 self._write({"conditions": self.conditions.items})
+            c.event(d, "Warning", "ReplicaSetCreateError", text)
             raise
+        size = rollout.replicas(self.new)
+        if created and size:
+            c.event(d, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
         self._mark_revision()
         if created and ds.deadline(d) is not None:
             self._progressing("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
@@ -246,6 +250,11 @@ class Rollout:
             patch["spec"] = {"replicas": size}
         if patch:
             self._replace(rs, self.c.patch(rs, patch, rv=rs["metadata"]["resourceVersion"]))
+        before = rollout.replicas(rs)
+        if before != size:
+            way, name = ("up" if before < size else "down"), rs["metadata"]["name"]
+            text = f"Scaled {way} replica set {name} from {before} to {size}"
+            self.c.event(self.d, "Normal", "ScalingReplicaSet", text)
 
     def _grow_new(self) -> bool:
         size = rollout.replicas(self.new)

@@ -68,8 +68,12 @@ def _scale(c: Client, rs: Json, active: list[Any], facts: Expectations) -> tuple
     missing = rs["spec"]["replicas"] - len(active)
     try:
         for _ in range(min(missing, BURST)):
-            facts.made(c.create(new_pod(rs)))
+            pod = c.create(new_pod(rs))
+            facts.made(pod)
+            c.event(rs, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
     except ApiError as error:
+        if NO_CONTENT not in error.message:
+            c.event(rs, "Warning", "FailedCreate", f"Error creating: {error.message}")
         return "FailedCreate", error
     if missing >= 0:
         return None
@@ -77,8 +81,10 @@ def _scale(c: Client, rs: Json, active: list[Any], facts: Expectations) -> tuple
         for pod in _victims(c, rs, active, -missing)[:BURST]:
             with suppress(Conflict):  # the name is somebody else's by now: this pod is gone
                 c.delete(pod, uid=pod["metadata"]["uid"])
+                c.event(rs, "Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
             facts.gone(pod)
     except ApiError as error:
+        c.event(rs, "Warning", "FailedDelete", f"Error deleting: {error.message}")
         return "FailedDelete", error
     return None
 

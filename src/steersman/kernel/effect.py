@@ -128,12 +128,12 @@ class Footprint(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """One exchange: op is get | list | write | now | stamp | after | random | external."""
+    """One exchange: op is get | list | write | now | stamp | after | random | external | event."""
 
     op: str
     what: Any
     """get: Key; list: ListQuery; write: Request; now: None; after: (time, delay) in microseconds; random: number of
-    bytes; external: (system, request)."""
+    bytes; external: (system, request); event: what people are told, which is no part of the state."""
     fresh: bool = False
     """get, list: read the head rather than this controller's own view."""
 

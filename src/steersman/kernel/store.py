@@ -32,9 +32,28 @@ ADOPTABLE: Final = frozenset({("", "Pod"), ("apps", "ReplicaSet")})
 """Kinds whose objects without a controller are found under the owner "": controllers look for orphans to adopt."""
 
 
+FOREGROUND: Final = "foregroundDeletion"
+"""The finalizer of an object that goes after its dependents."""
+EVERY: Final[GK] = ("*", "*")
+"""In a query narrowed by an index: objects of every kind."""
+
+
+NAMED: Final = "name"
+"""In a query, in the place of an index: the objects of one name, whatever their namespace."""
+
+
+def waits_for(uid: str) -> str:
+    """Under this value of the index "owner" an object is found that waits for its dependents to go, by its own uid:
+    so that the end of one of these wakes it, and nothing is looked up for all the others."""
+    return f"waiting {uid}"
+
+
 def _owner_uids(obj: Object) -> tuple[str, ...]:
-    owners = obj.meta.value.get("ownerReferences") or ()
+    meta = obj.meta.value
+    owners = meta.get("ownerReferences") or ()
     uids = tuple([owner["uid"] for owner in owners])
+    if "finalizers" in meta and FOREGROUND in meta["finalizers"]:
+        uids = (*uids, waits_for(meta["uid"]))
     if (obj.key.group, obj.key.kind) in ADOPTABLE and not any(owner.get("controller") for owner in owners):
         return (*uids, "")
     return uids
@@ -223,16 +242,26 @@ class Store:
 
     def query(self, query: ListQuery, after: tuple[str, str] | None = None) -> Iterator[Object]:
         """The objects a list asks for, in (namespace, name) order, lazily; `after` continues a page."""
-        if query.by:
-            found: Iterator[Object] = (
+        if query.by == NAMED:
+            found: Iterator[Object] = self._named(query.gk, query.value)
+        elif query.by:
+            found = (
                 obj
-                for obj in self.find(query.by, query.value, query.gk)
+                for obj in self.find(query.by, query.value, None if query.gk == EVERY else query.gk)
                 if (query.namespace is None or obj.key.namespace == query.namespace)
                 and (after is None or (obj.key.namespace, obj.key.name) > after)
             )
         else:
             found = self.list(query.gk, query.namespace, after)
         return found if query.matches is None else filter(query.matches, found)
+
+    def _named(self, gk: GK, name: str) -> Iterator[Object]:
+        """The objects of one name, in every namespace: costs a look into each."""
+        kind = self._kinds.get(gk)
+        for ns in () if kind is None else sorted(kind.namespaces):
+            obj = kind.namespaces[ns].get(name)  # type: ignore[union-attr]
+            if obj is not None:
+                yield obj
 
     def objects(self) -> Iterator[Object]:
         """Every object, in key order of kinds, then namespace and name."""

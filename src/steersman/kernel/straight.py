@@ -23,6 +23,8 @@ def run_through(world: World, item: Item, labels: list[str] | None = None) -> Re
 
     def exchange(effect: Effect) -> Any:
         nonlocal calls
+        if effect.op == "event":
+            return None  # see reexec: it is no Action
         calls += 1
         if labels is not None:
             labels.append(Action("cont", reconciler.name, key, calls).label)

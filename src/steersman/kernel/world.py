@@ -175,10 +175,7 @@ class World:
 
     def exchange(self, loop: int | None, actor: str, effect: Effect) -> Any:
         """Performs an effect at once: the value, or the refusal raised."""
-        if effect.op == "write":
-            value = self.request(effect.what, actor)
-        else:
-            value = self.perform(loop, effect)
+        value = self.request(effect.what, actor) if effect.op == "write" else self.perform(loop, effect)
         if isinstance(value, Refused):
             raise value
         return value
@@ -388,6 +385,8 @@ class World:
             return self.now
         if effect.op == "stamp":
             return Stamp(self.now)
+        if effect.op == "event":
+            return None
         if effect.op == "random":
             self.system.raw_random.add("a user" if loop is None else self.system.loops[loop].name)
             return f"{digest('random', loop, what):032x}"[: 2 * what[1]]

@@ -61,6 +61,8 @@ class Exchange:
 
     def __call__(self, effect: Effect) -> Any:
         """Performs one effect. Raises `ApiError` where it is refused, `Suspend` when the process is stopping."""
+        if effect.op == "event":
+            return self._heads.tell(effect.what, self._actor)
         self._calls += 1
         check_calls(self._calls)
         if self._stopping():

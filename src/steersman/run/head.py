@@ -29,6 +29,7 @@ from steersman.run.clock import WallClock
 from steersman.run.group import Done, Group, perform, settle, stage
 from steersman.run.load import load_store, sums_of
 from steersman.run.shared import share_parsed_values
+from steersman.run.tell import Teller
 from steersman.serve.wakeups import Wakeups
 
 log = logging.getLogger("steersman.run")
@@ -71,14 +72,15 @@ class Heads:
         """Why this process writes no more, once it does not."""
         self.on_stop: Callable[[JournalError], None] = lambda error: None
         """Called once, when writing has to end for good: another writer took the journal, say."""
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.tell = Teller(self).tell
         self._thread = ThreadPoolExecutor(1, "journal")
         self._appending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begins to append, on the running loop."""
-        self._loop = asyncio.get_running_loop()
-        self._appending = self._loop.create_task(self._append_groups())
+        self.loop = asyncio.get_running_loop()
+        self._appending = self.loop.create_task(self._append_groups())
         self._appending.add_done_callback(self._appending_ended)
 
     async def close(self) -> None:
@@ -120,8 +122,8 @@ class Heads:
         """The same from any other thread; the future's exception is an `ApiError`."""
         future: Future[Done] = Future()
         try:
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._submit, request, origin, future)
+            assert self.loop is not None
+            self.loop.call_soon_threadsafe(self._submit, request, origin, future)
         except RuntimeError:  # the loop is closed
             future.set_exception(errors.service_unavailable("the server is shutting down"))
         return future
@@ -162,9 +164,9 @@ class Heads:
 
     def note(self, record: Reconcile) -> None:
         """Adds a record that nobody waits for: it goes with the next group. Any thread."""
-        assert self._loop is not None
+        assert self.loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._note, record)
+            self.loop.call_soon_threadsafe(self._note, record)
         except RuntimeError:  # the loop is closed: the record is lost, as in a crash
             log.debug("a reconcile of %s ended after the journal was closed", record.key)
 
@@ -172,14 +174,14 @@ class Heads:
         self._open.notes.append(record)
         if len(self._open.notes) >= MAX_NOTES:
             self._work.set()
-        elif self._note_timer is None and self._loop is not None:
-            self._note_timer = self._loop.call_later(NOTE_SECONDS, self._work.set)
+        elif self._note_timer is None and self.loop is not None:
+            self._note_timer = self.loop.call_later(NOTE_SECONDS, self._work.set)
 
     # -- making durable ----------------------------------------------------------------------------------------
 
     async def _append_groups(self) -> None:
         """Appends one group after the other until `close`."""
-        assert self._loop is not None
+        assert self.loop is not None
         while True:
             await self._work.wait()
             self._work.clear()
@@ -189,7 +191,7 @@ class Heads:
             if self._open and self.stopped is None:
                 group, self._open = self._open, Group()
                 self._flying = group
-                error = await self._loop.run_in_executor(self._thread, self._append, group)
+                error = await self.loop.run_in_executor(self._thread, self._append, group)
                 if error is None:
                     self._make_visible(group)
                     self._flying = None
@@ -199,7 +201,7 @@ class Heads:
                     self._flying = None
                     self._give_up(group, error)
                     if self._open.notes:
-                        self._note_timer = self._loop.call_later(RETRY_SECONDS, self._work.set)
+                        self._note_timer = self.loop.call_later(RETRY_SECONDS, self._work.set)
             if self._closing and (not self._open or self._failing or self.stopped is not None):
                 self._open.release(self._refusal())
                 return

@@ -174,8 +174,8 @@ def delete_options(query: Query, body: Any, schema: Schema) -> dict[str, Any]:
     if orphan is not None and propagation:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         causes.append(Cause.invalid("propagationPolicy", propagation, detail))
-    if orphan:
-        propagation = "Orphan"
+    if orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
     if propagation:
         options["propagation"] = propagation
     dry_run = given.get("dryRun") or []
