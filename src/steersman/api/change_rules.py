@@ -212,6 +212,7 @@ def job(out: Causes, path: str, old: Object, new: Object) -> None:
     if before != after and not (old.get("suspend") and _same_but_placed(before, after)):
         out.append(Cause.invalid(f"{path}.template", after, IMMUTABLE))
     fixed(out, path, old, new, "completionMode", "podFailurePolicy", "backoffLimitPerIndex")
+    fixed(out, path, old, new, "managedBy", "successPolicy")
 
 
 def _same_but_placed(old: Any, new: Any) -> bool:
@@ -290,3 +291,34 @@ def node_spec(out: Causes, path: str, old: Object, new: Object) -> None:
         if old.get(field) and old.get(field) != new.get(field):
             detail = f'node updates may not change {shown} except from "" to valid'
             out.append(Cause.forbidden(f"{path}.{field}", detail))
+
+
+def service_cidr(out: Causes, path: str, old: Object, new: Object) -> None:
+    """The spec of a ServiceCIDR: a second block may be added."""
+    before, after, at = list(old.get("cidrs") or ()), list(new.get("cidrs") or ()), f"{path}.cidrs"
+    if len(before) != len(after) and (len(before), len(after)) != (1, 2):
+        out.append(Cause.invalid(at, after, IMMUTABLE))
+        return
+    for index, block in enumerate(before):
+        if block != after[index]:
+            out.append(Cause.invalid(f"{at}[{index}]", after[index], IMMUTABLE))
+
+
+def csi_driver(out: Causes, path: str, old: Object, new: Object) -> None:
+    """The spec of a CSIDriver. Kubernetes misspells the first field."""
+    if old.get("attachRequired") != new.get("attachRequired"):
+        out.append(Cause.invalid(f"{path}.attachedRequired", new.get("attachRequired"), IMMUTABLE))
+    fixed(out, path, old, new, "volumeLifecycleModes")
+
+
+def csi_node(out: Causes, path: str, old: Object, new: Object) -> None:
+    """The spec of a CSINode: a driver keeps what it is, but for how many volumes it can hold."""
+    before = {driver.get("name"): driver for driver in old.get("drivers") or ()}
+    for driver in new.get("drivers") or ():
+        known = before.get(driver.get("name"))
+        if known is not None and _without(known, "allocatable") != _without(driver, "allocatable"):
+            out.append(Cause.invalid(f"{path}.drivers", driver, IMMUTABLE))
+
+
+def _without(value: Object, field: str) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if name != field}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api import pod_defaults
+from steersman.api import pod_defaults, quota_rules
 from steersman.api.filling import each, elements, inside, lacking, put, unset
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
@@ -270,8 +270,52 @@ def _node_status(status: Frozen) -> Frozen:
     return lacking(status, {"allocatable": status["capacity"]}) if "capacity" in status else status
 
 
+_CPU_METRIC: Final = freeze(
+    [
+        {
+            "type": "Resource",
+            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+        }
+    ]
+)
+_PERCENT: Final = {"type": "Percent", "value": 100, "periodSeconds": 15}
+_PODS: Final = {"type": "Pods", "value": 4, "periodSeconds": 15}
+_SCALE_UP: Final = freeze({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [_PODS, _PERCENT]})
+_SCALE_DOWN: Final = freeze({"selectPolicy": "Max", "policies": [_PERCENT]})
+
+
 def _autoscaler(spec: Frozen) -> Frozen:
-    return lacking(spec, {"minReplicas": 1})
+    spec = unset(lacking(spec, {"minReplicas": 1}), {"metrics": _CPU_METRIC})
+    if not isinstance(spec.get("behavior"), dict):
+        return spec
+    behavior = spec["behavior"]
+    for name, default in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
+        behavior = put(behavior, name, lacking(behavior.get(name, EMPTY), default))
+    return put(spec, "behavior", behavior)
+
+
+def _ingress_class(spec: Frozen) -> Frozen:
+    return inside(spec, "parameters", lambda ref: lacking(ref, {"scope": "Cluster"}))
+
+
+def _csi_driver(spec: Frozen) -> Frozen:
+    flags = ("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount")
+    spec = lacking(spec, {"attachRequired": True, **dict.fromkeys(flags, False)})
+    spec = lacking(spec, {"fsGroupPolicy": "ReadWriteOnceWithFSType"})
+    return unset(spec, {"volumeLifecycleModes": FrozenList(["Persistent"])})
+
+
+def _claim_requests(spec: Frozen) -> Frozen:
+    return inside(spec, "devices", lambda devices: each(devices, "requests", _device_request))
+
+
+def _device_request(request: Frozen) -> Frozen:
+    return each(inside(request, "exactly", _exact), "firstAvailable", _exact)
+
+
+def _exact(request: Frozen) -> Frozen:
+    request = unset(request, {"allocationMode": "ExactCount"})
+    return unset(request, {"count": 1}) if request["allocationMode"] == "ExactCount" else request
 
 
 def _network_policy(spec: Frozen) -> Frozen:
@@ -340,7 +384,12 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("batch", "Job", "spec"): _job,
     ("batch", "CronJob", "spec"): _cron_job,
     ("autoscaling", "HorizontalPodAutoscaler", "spec"): _autoscaler,
+    ("", "LimitRange", "spec"): quota_rules.fill_limits,
     ("networking.k8s.io", "NetworkPolicy", "spec"): _network_policy,
+    ("networking.k8s.io", "IngressClass", "spec"): _ingress_class,
+    ("resource.k8s.io", "ResourceClaim", "spec"): _claim_requests,
+    ("resource.k8s.io", "ResourceClaimTemplate", "spec"): lambda spec: inside(spec, "spec", _claim_requests),
+    ("storage.k8s.io", "CSIDriver", "spec"): _csi_driver,
     ("discovery.k8s.io", "EndpointSlice", "ports"): _listed(_endpoint_port),
     ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): _or("PreemptLowerPriority"),
     ("storage.k8s.io", "StorageClass", "reclaimPolicy"): _or("Delete"),

@@ -28,12 +28,6 @@ STANDARD_FINALIZERS: Final = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 Check = Callable[[str], Iterable[str]]
 
 
-def path_segment(text: str) -> list[str]:
-    """Problems of a name that only has to fit into a URL (the names of roles)."""
-    problems = [f"may not be '{text}'"] if text in (".", "..") else []
-    return problems + [f"may not contain '{char}'" for char in ("/", "%") if char in text]
-
-
 def _cron_job_name(text: str) -> list[str]:
     problems = names.dns1123_subdomain(text)
     if len(text) > CRON_JOB_NAME_MAX:
@@ -47,10 +41,10 @@ _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("", "Service"): names.dns1035_label,
     ("apps", "StatefulSet"): names.dns1123_label,
     ("batch", "CronJob"): _cron_job_name,
-    (_RBAC, "Role"): path_segment,
-    (_RBAC, "ClusterRole"): path_segment,
-    (_RBAC, "RoleBinding"): path_segment,
-    (_RBAC, "ClusterRoleBinding"): path_segment,
+    (_RBAC, "Role"): names.path_segment,
+    (_RBAC, "ClusterRole"): names.path_segment,
+    (_RBAC, "RoleBinding"): names.path_segment,
+    (_RBAC, "ClusterRoleBinding"): names.path_segment,
 }
 
 
@@ -61,7 +55,7 @@ def _name(check: Check, text: str) -> tuple[Cause, ...]:
 
 @lru_cache(rules.CHECKED)
 def _generate_name(check: Check, text: str) -> tuple[Cause, ...]:
-    judged = text if check is path_segment else names.as_prefix(text)
+    judged = text if check is names.path_segment else names.as_prefix(text)
     return tuple(Cause.invalid("metadata.generateName", text, problem) for problem in check(judged))
 
 

@@ -35,6 +35,10 @@ _IN_LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric 
 _IN_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and " + _ENDS
 )
+_IN_WILDCARD = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
+)
 _IN_1035 = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
     "start with an alphabetic character, and end with an alphanumeric character"
@@ -60,6 +64,29 @@ def dns1123_subdomain(text: str) -> list[str]:
     if not _subdomain(text):
         problems.append(_mismatch(_IN_SUBDOMAIN, _SUBDOMAIN, "example.com"))
     return problems
+
+
+def wildcard_subdomain(text: str) -> list[str]:
+    """Problems of `text` as a DNS subdomain whose first label is a star (hosts of an Ingress)."""
+    problems = _too_long(text, SUBDOMAIN_MAX, "characters")
+    if not text.startswith("*.") or not _subdomain(text[2:]):
+        problems.append(_mismatch(_IN_WILDCARD, r"\*\." + _SUBDOMAIN, "*.example.com"))
+    return problems
+
+
+def full_domain(text: str) -> list[str]:
+    """Problems of `text` as a DNS name of two labels or more."""
+    name = text.removesuffix(".")
+    problems = dns1123_subdomain(name)
+    if not problems and "." not in name:
+        problems.append("should be a domain with at least two segments separated by dots")
+    return problems
+
+
+def path_segment(text: str) -> list[str]:
+    """Problems of a name that only has to fit into a URL (the names of roles)."""
+    problems = [f"may not be '{text}'"] if text in (".", "..") else []
+    return problems + [f"may not contain '{char}'" for char in ("/", "%") if char in text]
 
 
 def dns1035_label(text: str) -> list[str]:

@@ -31,6 +31,7 @@ MAX_PORT_NAME: Final = 15  # RFC 6335
 CHECKED: Final = 1 << 14
 
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PERCENT: Final = re.compile(r"[0-9]{1,18}%")  # beyond, it is no number of 64 bits
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
 _CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -76,6 +77,30 @@ def label_value(text: str) -> tuple[str, ...]:
 def named(out: Causes, path: str, text: str, check: Callable[[str], Iterable[str]]) -> None:
     """`text` must pass a check of names."""
     out.extend(Cause.invalid(path, text, problem) for problem in check(text))
+
+
+def segments(out: Causes, path: str, holder: Object, *fields: str) -> None:
+    """Required texts that have to fit into a URL."""
+    for field in fields:
+        text = holder.get(field)
+        if not text:
+            out.append(Cause.required(f"{path}.{field}"))
+        else:
+            named(out, f"{path}.{field}", text, names.path_segment)
+
+
+def domain_path(out: Causes, path: str, text: str) -> None:
+    """A name such as example.com/controller."""
+    host, _, rest = text.partition("/")
+    if not text:
+        out.append(Cause.required(path))
+    elif not host or not rest:
+        out.append(Cause.invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")'))
+    else:
+        out.extend(Cause.invalid(path, host, problem) for problem in dns_subdomain(host))
+        if not _PATH.fullmatch(rest):
+            detail = f"Invalid path (regex used for validation is '{_PATH.pattern}')"
+            out.append(Cause.invalid(path, rest, detail))
 
 
 def not_negative(out: Causes, path: str, holder: Object, *fields: str) -> None:
@@ -200,6 +225,12 @@ def amount(out: Causes, path: str, name: str, text: Any) -> None:
 def native(resource: str) -> bool:
     """A resource that Kubernetes itself defines: with no prefix, or with its own."""
     return "/" not in resource or "kubernetes.io/" in resource
+
+
+def quota_resource(resource: str) -> bool:
+    """Whether a name without a prefix is a resource that quotas know."""
+    huge = ("hugepages-", "requests.hugepages-")
+    return (resource in _STANDARD_RESOURCES and resource != "storage") or resource.startswith(huge)
 
 
 def overcommitted(resource: str) -> bool:

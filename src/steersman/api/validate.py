@@ -4,8 +4,8 @@ Each function gives the causes of a refusal, none if all is well; `errors.invali
 value must have been taken in (`intake`) and filled (`defaults`), so types are right and required defaults are
 there. Custom kinds are judged by their schema, in intake, and by their metadata, here.
 
-An object is judged part by part, so that a spec shared by a thousand pods is judged once. What needs two
-parts (the keys of a Secret by its type) is not judged.
+An object is judged part by part, so that a spec shared by a thousand pods is judged once; the few rules that need
+two parts, or the name, are in `whole`.
 Source of the facts: kubernetes `pkg/apis/*/validation` and `pkg/registry/*`, release 1.36.
 """
 
@@ -18,9 +18,15 @@ from typing import Any, Final
 
 from steersman.api import (
     change_rules,
+    class_rules,
     metadata_rules,
+    names,
+    network_rules,
     pod_rules,
+    quota_rules,
+    role_rules,
     rules,
+    scaling_rules,
     scheduling_rules,
     service_rules,
     volume_rules,
@@ -32,7 +38,7 @@ from steersman.api.metadata_rules import metadata, metadata_change
 from steersman.api.rules import Causes, Object
 from steersman.kernel.value import EMPTY
 
-__all__ = ["change", "frozen_data", "judged_parts", "metadata", "metadata_change", "on_create", "part"]
+__all__ = ["change", "frozen_data", "judged_parts", "metadata", "metadata_change", "on_create", "part", "whole"]
 
 SECRET_MAX: Final = 1 << 20
 """Bytes of all values of one ConfigMap or Secret."""
@@ -95,9 +101,27 @@ def judged_parts(kind: Kind) -> tuple[str, ...]:
     return () if kind.custom else _JUDGED.get((kind.group, kind.kind), ())
 
 
+def whole(kind: Kind, name: str, parts: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong between the parts of an object; `parts` are its top-level fields but for metadata and status."""
+    rule = None if kind.custom else _WHOLE.get((kind.group, kind.kind))
+    if rule is None:
+        return []
+    out: list[Cause] = []
+    rule(out, name, parts)
+    return out
+
+
 def _unfreeze(out: Causes, path: str, old: Any, new: Any) -> None:
     if old is True and new is not True:
         out.append(Cause.forbidden(path, change_rules.WHEN_IMMUTABLE))
+
+
+def _staying(*fields: str) -> ChangeRule:
+    return lambda out, path, old, new: change_rules.fixed(out, path, old, new, *fields)
+
+
+def _same_priority(out: Causes, path: str, old: Any, new: Any) -> None:
+    out.append(Cause.forbidden(path, "may not be changed in an update."))
 
 
 def _namespace(out: Causes, path: str, spec: Object) -> None:
@@ -169,7 +193,7 @@ def _role_ref(out: Causes, path: str, ref: Object) -> None:
     if not ref.get("name"):
         out.append(Cause.required(f"{path}.name"))
     else:
-        rules.named(out, f"{path}.name", ref["name"], metadata_rules.path_segment)
+        rules.named(out, f"{path}.name", ref["name"], names.path_segment)
 
 
 def _cluster_role_ref(out: Causes, path: str, ref: Object) -> None:
@@ -182,7 +206,9 @@ def _template(out: Causes, path: str, value: Any) -> None:
     pod_rules.template(out, path, value)
 
 
-_RBAC: Final = "rbac.authorization.k8s.io"
+_RBAC: Final = role_rules.GROUP
+_NET: Final = "networking.k8s.io"
+_STORAGE: Final = "storage.k8s.io"
 _RULES: Final[Mapping[Where, Rule]] = {
     ("", "Pod", "spec"): pod_rules.pod_spec,
     ("", "Pod", "status"): pod_rules.pod_status,
@@ -205,6 +231,40 @@ _RULES: Final[Mapping[Where, Rule]] = {
     ("batch", "Job", "spec"): workload_rules.job,
     ("batch", "CronJob", "spec"): workload_rules.cron_job,
     ("coordination.k8s.io", "Lease", "spec"): _lease,
+    ("", "LimitRange", "spec"): quota_rules.limit_range,
+    ("", "ResourceQuota", "spec"): quota_rules.resource_quota,
+    ("autoscaling", "HorizontalPodAutoscaler", "spec"): scaling_rules.autoscaler,
+    ("autoscaling", "HorizontalPodAutoscaler", "status"): scaling_rules.autoscaler_status,
+    ("policy", "PodDisruptionBudget", "spec"): scaling_rules.disruption_budget,
+    ("policy", "PodDisruptionBudget", "status"): scaling_rules.budget_status,
+    (_NET, "Ingress", "spec"): network_rules.ingress,
+    (_NET, "IngressClass", "spec"): network_rules.ingress_class,
+    (_NET, "NetworkPolicy", "spec"): network_rules.network_policy,
+    (_NET, "IPAddress", "spec"): network_rules.ip_address_spec,
+    (_NET, "ServiceCIDR", "spec"): network_rules.service_cidr,
+    ("discovery.k8s.io", "EndpointSlice", "addressType"): network_rules.address_type,
+    ("discovery.k8s.io", "EndpointSlice", "ports"): network_rules.endpoint_ports,
+    (_STORAGE, "StorageClass", "provisioner"): class_rules.provisioner,
+    (_STORAGE, "StorageClass", "parameters"): class_rules.parameters,
+    (_STORAGE, "StorageClass", "reclaimPolicy"): class_rules.reclaim_policy,
+    (_STORAGE, "StorageClass", "volumeBindingMode"): class_rules.binding_mode,
+    (_STORAGE, "StorageClass", "allowedTopologies"): class_rules.topologies,
+    (_STORAGE, "VolumeAttributesClass", "driverName"): class_rules.driver_name,
+    (_STORAGE, "VolumeAttributesClass", "parameters"): class_rules.parameters,
+    (_STORAGE, "VolumeAttachment", "spec"): class_rules.attachment,
+    (_STORAGE, "VolumeAttachment", "status"): class_rules.attachment_status,
+    (_STORAGE, "CSIDriver", "spec"): class_rules.driver,
+    (_STORAGE, "CSINode", "spec"): class_rules.csi_node,
+    (_STORAGE, "CSIStorageCapacity", "capacity"): class_rules.capacity,
+    (_STORAGE, "CSIStorageCapacity", "storageClassName"): class_rules.capacity_class,
+    ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): class_rules.preemption,
+    ("node.k8s.io", "RuntimeClass", "handler"): class_rules.handler,
+    ("node.k8s.io", "RuntimeClass", "overhead"): class_rules.overhead,
+    (_RBAC, "Role", "rules"): role_rules.role,
+    (_RBAC, "ClusterRole", "rules"): role_rules.cluster_role,
+    (_RBAC, "ClusterRole", "aggregationRule"): role_rules.aggregation,
+    (_RBAC, "RoleBinding", "subjects"): role_rules.subjects,
+    (_RBAC, "ClusterRoleBinding", "subjects"): role_rules.cluster_subjects,
     (_RBAC, "RoleBinding", "roleRef"): _role_ref,
     (_RBAC, "ClusterRoleBinding", "roleRef"): _cluster_role_ref,
 }
@@ -222,8 +282,24 @@ _JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("apps", "StatefulSet"): ("spec",),
     ("batch", "Job"): ("spec",),
     ("batch", "CronJob"): ("spec",),
+    ("autoscaling", "HorizontalPodAutoscaler"): ("spec",),
+    (_NET, "Ingress"): ("spec",),
+    (_NET, "IngressClass"): ("spec",),
+    (_NET, "IPAddress"): ("spec",),
+    (_NET, "ServiceCIDR"): ("spec",),
+    ("discovery.k8s.io", "EndpointSlice"): ("addressType",),
+    (_STORAGE, "StorageClass"): ("provisioner",),
+    (_STORAGE, "VolumeAttributesClass"): ("driverName",),
+    (_STORAGE, "VolumeAttachment"): ("spec",),
+    (_STORAGE, "CSIStorageCapacity"): ("storageClassName",),
+    ("node.k8s.io", "RuntimeClass"): ("handler",),
     (_RBAC, "RoleBinding"): ("roleRef",),
     (_RBAC, "ClusterRoleBinding"): ("roleRef",),
+}
+
+_WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]], None]]] = {
+    ("discovery.k8s.io", "EndpointSlice"): network_rules.endpoint_slice,
+    ("scheduling.k8s.io", "PriorityClass"): class_rules.priority,
 }
 
 _CHANGES: Final[Mapping[Where, ChangeRule]] = {
@@ -239,13 +315,30 @@ _CHANGES: Final[Mapping[Where, ChangeRule]] = {
     ("apps", "DaemonSet", "spec"): change_rules.selector,
     ("apps", "StatefulSet", "spec"): change_rules.stateful_set,
     ("batch", "Job", "spec"): change_rules.job,
+    ("", "ResourceQuota", "spec"): quota_rules.quota_scopes,
+    (_NET, "IngressClass", "spec"): _staying("controller"),
+    (_NET, "IPAddress", "spec"): _staying("parentRef"),
+    (_NET, "ServiceCIDR", "spec"): change_rules.service_cidr,
+    (_STORAGE, "CSIDriver", "spec"): change_rules.csi_driver,
+    (_STORAGE, "CSINode", "spec"): change_rules.csi_node,
+    ("scheduling.k8s.io", "PriorityClass", "value"): _same_priority,
 }
 
 # Parts that keep the value they were created with, and what a change of them is told.
 _FIXED: Final[Mapping[Where, str]] = {
     ("", "Secret", "type"): rules.IMMUTABLE,
     ("apps", "ControllerRevision", "data"): rules.IMMUTABLE,
-    ("scheduling.k8s.io", "PriorityClass", "value"): "may not be changed in an update.",
+    ("discovery.k8s.io", "EndpointSlice", "addressType"): rules.IMMUTABLE,
+    ("node.k8s.io", "RuntimeClass", "handler"): rules.IMMUTABLE,
+    ("resource.k8s.io", "ResourceClaim", "spec"): rules.IMMUTABLE,
+    ("resource.k8s.io", "ResourceClaimTemplate", "spec"): rules.IMMUTABLE,
+    ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): rules.IMMUTABLE,
+    ("storage.k8s.io", "StorageClass", "reclaimPolicy"): rules.IMMUTABLE,
+    ("storage.k8s.io", "VolumeAttachment", "spec"): rules.IMMUTABLE,
+    ("storage.k8s.io", "VolumeAttributesClass", "driverName"): rules.IMMUTABLE,
+    ("storage.k8s.io", "VolumeAttributesClass", "parameters"): rules.IMMUTABLE,
+    ("storage.k8s.io", "CSIStorageCapacity", "nodeTopology"): rules.IMMUTABLE,
+    ("storage.k8s.io", "CSIStorageCapacity", "storageClassName"): rules.IMMUTABLE,
     ("storage.k8s.io", "StorageClass", "provisioner"): rules.IMMUTABLE,
     ("storage.k8s.io", "StorageClass", "parameters"): rules.IMMUTABLE,
     ("storage.k8s.io", "StorageClass", "volumeBindingMode"): rules.IMMUTABLE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api import cron, pod_rules, rules
+from steersman.api import cron, job_rules, pod_rules, rules
 from steersman.api.errors import Cause
 from steersman.api.rules import Causes, Object, chosen, not_negative
 from steersman.kernel.value import EMPTY
@@ -190,6 +190,7 @@ def job_template_spec(out: Causes, path: str, spec: Object) -> None:
             if field in spec:
                 detail = "requires indexed completion mode"
                 out.append(Cause.invalid(f"{path}.{field}", spec[field], detail))
+    job_rules.policies(out, path, spec)
     replaced = spec.get("podReplacementPolicy")
     chosen(out, f"{path}.podReplacementPolicy", replaced, ("Failed", "TerminatingOrFailed"))
     pod_rules.template(out, f"{path}.template", spec.get("template"))

@@ -221,6 +221,7 @@ def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str) -> None:
     if not causes:
         needed = [part for part in kind.schema.required if part not in TOP and part not in parts]
         causes = [errors.Cause.required(part) for part in needed if kind.custom or part not in ("spec", "status")]
+        causes += validate.whole(kind, name, parts)
     if causes:
         raise errors.invalid(kind.kind, name, causes, kind.group)
 
