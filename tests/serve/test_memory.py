@@ -9,7 +9,7 @@ from steersman.api.policy import default_policy
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Call, Request
 from steersman.kernel.object import Key
-from steersman.serve.memory import NAMESPACES, MemoryBackend
+from steersman.serve.memory import FIRST_OBJECTS, NAMESPACES, MemoryBackend
 from steersman.serve.wakeups import Wakeups
 from tests.serve.harness import in_loop
 from tests.serve.plane import configmap, pod
@@ -27,7 +27,7 @@ def test_writes_events_and_revisions():
     backend.bootstrap()
     backend.bootstrap()
     assert backend.store.count(("", "Namespace")) == len(NAMESPACES)
-    assert backend.store.rev == len(NAMESPACES) + len(default_policy())
+    assert backend.store.rev == len(FIRST_OBJECTS) + len(default_policy())
     reply = backend.write_now(create(pod()))
     assert reply.code == 201 and reply.obj.rv == backend.store.rev
     with pytest.raises(AlreadyExists):

@@ -259,11 +259,12 @@ class Api:
             problem = f"pod {old.key.name} has non-empty .spec.schedulingGates"
         if problem:
             raise errors.conflict("pods/binding", old.key.name, problem)
-        opened: dict[str, Any] = {}
-        if given.keys() & {"labels", "annotations"}:
-            opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
 
         def bound(after: Attempt) -> Outcome:
+            given = (after.body or EMPTY).get("metadata") or EMPTY
+            opened: dict[str, Any] = {}
+            if given.keys() & {"labels", "annotations"}:
+                opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
             new = write.bind(old, name, time_text(request.now // MICRO), opened)
             return _committed(request, old.key, old, new, 201, after.warnings)
 

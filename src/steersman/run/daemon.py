@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
-from steersman.api.controller import Controller, Loop
+from steersman.api.controller import Controller, Loop, controller_name
 from steersman.api.errors import AlreadyExists
 from steersman.api.kinds import Kinds
 from steersman.api.policy import default_policy
@@ -39,7 +40,7 @@ from steersman.serve.app import App
 from steersman.serve.files import FileError
 from steersman.serve.http import ListenError, Server, serve
 from steersman.serve.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
-from steersman.serve.memory import APISERVER, NAMESPACES
+from steersman.serve.memory import APISERVER, FIRST_OBJECTS
 from steersman.serve.tls import Authority, renew, server_context
 
 log = logging.getLogger("steersman.run")
@@ -101,7 +102,9 @@ class ControlPlane:
         place = stack.enter_context(Place(settings.store))
         self.place = place
         assert place.journal is not None
-        self.heads = Heads(Api(Kinds.builtin()), place.journal, holder=f"process {os.getpid()}")
+        admission = standard(controllers=[controller_name(each) for each in settings.controllers])
+        api = Api(Kinds.builtin(), admission=admission)
+        self.heads = Heads(api, place.journal, holder=f"process {os.getpid()}")
         self.heads.on_stop = self._stop_for
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         self.heads.start()
@@ -151,11 +154,9 @@ class ControlPlane:
         return f"https://{Address(host, self.server.port)}"
 
     async def _bootstrap(self) -> None:
-        """Namespaces, roles and bindings that every cluster has, and the virtual nodes asked for."""
-        for name in NAMESPACES:
-            key = Key("", "Namespace", "", name)
+        """Namespaces, classes, roles and bindings that every cluster has, and the virtual nodes asked for."""
+        for key, body in FIRST_OBJECTS:
             if self.heads.store.get(key) is None:
-                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 with contextlib.suppress(AlreadyExists):
                     await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
         policy = [

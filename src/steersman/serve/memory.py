@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.api import names
+from steersman.api.admission.priority import SYSTEM_CLASSES
+from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
 from steersman.api.errors import AlreadyExists, internal
 from steersman.api.kinds import Kinds
@@ -24,6 +26,14 @@ from steersman.serve.wakeups import Wakeups
 
 NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that every cluster has from its start."""
+FIRST_OBJECTS: Final[tuple[tuple[Key, dict[str, Any]], ...]] = (
+    *[
+        (Key("", "Namespace", "", name), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name in NAMESPACES
+    ],
+    *[(Key("scheduling.k8s.io", "PriorityClass", "", name), body) for name, body in SYSTEM_CLASSES.items()],
+)
+"""Objects that every cluster has from its start: namespaces, and the system's PriorityClasses."""
 APISERVER: Final = "system:apiserver"
 """The actor of the server's own writes."""
 
@@ -50,7 +60,7 @@ class MemoryBackend:
         draw: Callable[[Any], str] = draw,
         log: ChangeLog | None = None,
     ) -> None:
-        self.api = api or Api(Kinds.builtin())
+        self.api = api or Api(Kinds.builtin(), admission=standard(controllers=()))
         self.store = Store() if store is None else store
         self.now = clock
         self._draw = draw
@@ -94,10 +104,8 @@ class MemoryBackend:
         return len(self._wakeups)
 
     def bootstrap(self) -> None:
-        """Makes the namespaces, roles and bindings that every cluster has and this one lacks."""
-        for name in NAMESPACES:
-            key = Key("", "Namespace", "", name)
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        """Makes what every cluster has and this one lacks."""
+        for key, body in FIRST_OBJECTS:
             try:
                 self.write_now(Request("create", key, body, actor=APISERVER, manager="steersman", now=self.now()))
             except AlreadyExists:

@@ -73,13 +73,16 @@ class Plan:
                 after = after._replace(body=obj.value)
             elif problem is not None:
                 raise problem
-            return self._run(self._validators, "validate", 0, after, lambda a: then(Written(obj, a.warnings)))
+            return self._judge(after, lambda a: then(Written(obj, a.warnings)))
 
         return self.mutate(attempt._replace(body=before, warnings=drafted.warnings), mutated)
 
     def run(self, attempt: Attempt, then: Then) -> Outcome:
         """Carries through a delete, or a write to a subresource with a kind of its own. Raises `ApiError`."""
-        return self.mutate(attempt, lambda after: self._run(self._validators, "validate", 0, after, then))
+        return self.mutate(attempt, lambda after: self._judge(after, then))
+
+    def _judge(self, attempt: Attempt, then: Then) -> Outcome:
+        return self._run(self._validators, "validate", 0, attempt._replace(judged=True), then)
 
     def mutate(self, attempt: Attempt, then: Then) -> Outcome:
         """The mutating plugins; twice when one of them asks for it."""

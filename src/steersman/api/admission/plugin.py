@@ -35,6 +35,8 @@ class Attempt(NamedTuple):
     own (a Binding, an Eviction) that body; None for a delete. Its parts are shared: replace them, do not change them.
     """
     warnings: tuple[str, ...] = ()
+    judged: bool = False
+    """The write has been validated: this is the second half of the chain."""
     again: bool = False
     """The mutating plugins run a second time, because one asked for it (`Verdict.again`)."""
 
@@ -44,8 +46,16 @@ class Attempt(NamedTuple):
         return self.request.subresource
 
     def forbidden(self, detail: str) -> errors.ApiError:
-        """The 403 of a plugin: `pods "web" is forbidden: DETAIL`."""
-        return errors.forbidden(self.kind.plural, self.key.name, detail, self.kind.group)
+        """The 403 of a plugin: `pods "web" is forbidden: DETAIL`.
+
+        While a write is changed, a name that is drawn for it is not told: Kubernetes draws it later.
+        """
+        name = self.key.name
+        if not self.judged and self.operation == CREATE and not self.request.key.name:
+            meta = self.request.body.get("metadata") if isinstance(self.request.body, dict) else None
+            if meta and not meta.get("name"):
+                name = str(meta.get("generateName") or name)
+        return errors.forbidden(self.kind.plural, name, detail, self.kind.group)
 
 
 class Verdict(NamedTuple):
