@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import steersman.journal as sj
+from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
-from steersman.api.controller import Loop
+from steersman.api.controller import Loop, controller_name
 from steersman.api.kinds import Kinds
 from steersman.controllers.builtin import ALL
 from steersman.run.load import check_history
@@ -31,7 +32,7 @@ def hold(store: str) -> int:
 def main() -> int:
     journal = sj.open(sys.argv[1])
     found = [str(problem) for problem in journal.verify().problems] + check_history(journal)
-    api = Api(Kinds.builtin())
+    api = Api(Kinds.builtin(), admission=standard(controllers=[controller_name(each) for each in ALL]))
     loops = {loop.name: loop for loop in (Loop(controller, api) for controller in ALL)}
     history = History(journal)
     for record in history.reconciles:
