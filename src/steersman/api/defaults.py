@@ -284,21 +284,6 @@ _SCALE_UP: Final = freeze({"stabilizationWindowSeconds": 0, "selectPolicy": "Max
 _SCALE_DOWN: Final = freeze({"selectPolicy": "Max", "policies": [_PERCENT]})
 
 
-def _limit_range(spec: Frozen) -> Frozen:
-    return each(spec, "limits", _container_limit)
-
-
-def _container_limit(item: Frozen) -> Frozen:
-    """A container's default is the maximum, its default request the default or the minimum, where not given."""
-    if item.get("type") != "Container":
-        return item
-    default = {**item.get("max", EMPTY), **item.get("default", EMPTY)}
-    request = {**item.get("min", EMPTY), **default, **item.get("defaultRequest", EMPTY)}
-    parts = {"default": Frozen(default), "defaultRequest": Frozen(request)}
-    changed = {name: part for name, part in parts.items() if part != item.get(name, EMPTY)}
-    return Frozen({**item, **changed}) if changed else item
-
-
 def _autoscaler(spec: Frozen) -> Frozen:
     spec = unset(lacking(spec, {"minReplicas": 1}), {"metrics": _CPU_METRIC})
     if not isinstance(spec.get("behavior"), dict):
@@ -391,7 +376,6 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("", "Namespace", "spec"): lambda spec: unset(spec, _FINALIZERS),
     ("", "Namespace", "status"): lambda status: unset(status, {"phase": "Active"}),
     ("", "Node", "status"): _node_status,
-    ("", "LimitRange", "spec"): _limit_range,
     ("", "Secret", "type"): _opaque,
     ("apps", "Deployment", "spec"): _deployment,
     ("apps", "ReplicaSet", "spec"): _replica_set,
