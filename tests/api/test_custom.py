@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.api.custom import custom_facts, version_rank
+from steersman.api.custom import declared, version_rank
+from steersman.api.kinds import Kinds
 from steersman.api.schema import SchemaError
 
 GOOD = {
@@ -49,9 +50,10 @@ def changed(path, value):
 
 
 def test_stored_version_is_read():
-    facts = custom_facts(GOOD, "w.yaml")
-    assert (facts["version"], facts["served"], facts["namespaced"]) == ("v1", ("v1beta1",), False)
-    assert facts["subresources"] == ("scale", "status")
+    kind = Kinds.custom_from_yaml_dict(GOOD, "w.yaml")
+    assert (kind.version, kind.served, kind.namespaced) == ("v1", ("v1beta1",), False)
+    assert kind.subresources == ("scale", "status")
+    assert kind.origin.scale == (("spec", "n"), ("status", "n"), ())
 
 
 VERSION = ("spec", "versions", 1)
@@ -84,7 +86,7 @@ VERSION = ("spec", "versions", 1)
 )
 def test_mistakes_name_place_and_remedy(path, value, words):
     with pytest.raises(SchemaError) as caught:
-        custom_facts(changed(path, value), "w.yaml")
+        declared(changed(path, value), "w.yaml")
     assert str(caught.value).startswith("w.yaml: ")
     assert words in str(caught.value)
 
@@ -120,6 +122,6 @@ JSON = st.recursive(
 def test_hostile_documents_are_refused_not_crashed_on(path, value):
     document = value if not path or value is None else changed(path, value)
     try:
-        custom_facts(document, "w.yaml")
+        declared(document, "w.yaml")
     except SchemaError as error:
         assert str(error).startswith("w.yaml: ")

@@ -126,7 +126,6 @@ async def test_unknown_paths(path):
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "registered in process"),
         ("/apis/autoscaling/v1/horizontalpodautoscalers", "use autoscaling/v2"),
         ("/api/v1/namespaces/default/pods/a/exec", "pods/exec is not served"),
         ("/api/v1/pods/a", "in namespaces"),

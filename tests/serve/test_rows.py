@@ -4,7 +4,7 @@ import pytest
 
 from steersman.kernel.value import freeze
 from steersman.serve.ages import age, human
-from steersman.serve.columns import COLUMNS, columns_of, selector_text
+from steersman.serve.columns import COLUMNS, PLAIN, selector_text
 from steersman.serve.pod_row import pod_conditions
 
 NOW = 1_790_000_000_000_000
@@ -13,7 +13,7 @@ NOW = 1_790_000_000_000_000
 def cells(gk, obj):
     base = {"metadata": {"name": "x", "creationTimestamp": "2026-09-21T14:13:20Z"}}
     base["metadata"] |= obj.pop("metadata", {})
-    columns = columns_of(gk)
+    columns = COLUMNS.get(gk, PLAIN)
     row = columns.row(freeze({**base, **obj}), NOW)
     assert len(row) == len(columns.names)
     return row

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, deletion, errors, names, patch, preconditions, write
+from steersman.api import apply, crd, deletion, errors, names, patch, preconditions, versions, write
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
+from steersman.api.definition import CRD, declared_kinds
 from steersman.api.escalation import GUARDED, guarded
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.preconditions import NAMESPACE
@@ -48,17 +49,22 @@ POD: Final = ("", "Pod")
 TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 GENERATE_TRIES: Final = 8
 """Names drawn for one generateName before the create fails (kube-apiserver's number)."""
+MAX_REGISTRIES: Final = 64
+"""Sets of definitions whose registry is remembered: check goes to and fro between those of its states."""
 MAX_MANAGER: Final = 128
 """Characters of a fieldManager (kube-apiserver's limit)."""
 
 
 class Api:
-    """The request machine over a registry of kinds, with a chain of admission. Immutable."""
+    """The request machine over a registry of kinds, and those that a store's definitions declare (`at`), with a chain
+    of admission. Immutable."""
 
-    __slots__ = ("_verbs", "admission", "kinds", "rbac", "writer")
+    __slots__ = ("_registries", "_verbs", "admission", "kinds", "rbac", "writer")
 
     def __init__(self, kinds: Kinds, writer: Writer | None = None, admission: Chain = NONE) -> None:
         self.kinds = kinds
+        """The kinds there are without any definition in the store."""
+        self._registries: dict[tuple[Kind, ...], Kinds] = {}
         self.writer = writer or Writer()
         self.admission = admission
         self.rbac = Rbac()
@@ -75,7 +81,7 @@ class Api:
     def begin(self, store: Store, request: Request) -> Outcome:
         """The outcome of a request on this store. Raises `ApiError`."""
         try:
-            kind = self.kinds.get(request.key.group, request.key.kind)
+            kind = self.at(store).get(request.key.group, request.key.kind)
         except UnknownKind as unknown:
             raise errors.NotFound(404, "NotFound", str(unknown), errors.Details()) from None
         handler = self._verbs.get(request.verb)
@@ -83,8 +89,26 @@ class Api:
             raise errors.method_not_allowed(kind.plural, request.verb, kind.group)
         if request.key.namespace and not kind.namespaced:
             raise errors.bad_request(f"{kind.plural} are not in namespaces; leave the namespace out")
+        if kind.custom:
+            kind = _asked_version(kind, request)
+            versions.check(store, kind, request)
+            return versions.settle(store, kind, request, handler(store, request, kind))
         outcome = handler(store, request, kind)
+        if kind.gk == CRD:
+            return crd.settle(store, request, outcome)
         return guarded(self.rbac, store, request, outcome) if kind.gk in GUARDED else outcome
+
+    def at(self, store: Store) -> Kinds:
+        """The kinds that can be written to a store: a pure function of the definitions in it."""
+        found: tuple[Kind, ...] | None = store.derived(CRD, declared_kinds)
+        if not found:
+            return self.kinds
+        made = self._registries.get(found)
+        if made is None:
+            if len(self._registries) >= MAX_REGISTRIES:
+                self._registries.clear()
+            made = self._registries[found] = self.kinds.with_stored(found)
+        return made
 
     # -- reads ---------------------------------------------------------------------------------------------
 
@@ -98,6 +122,8 @@ class Api:
         limit = min(preconditions.whole(options, "limit") or MAX_LIST_PAGE, MAX_LIST_PAGE)
         after, rev = _read_token(options["continue"]) if options.get("continue") else (None, store.rev)
         items = tuple(islice(store.query(query, after), limit + 1))
+        if kind.custom:
+            items = tuple([versions.shown(kind, obj) for obj in items])
         if len(items) <= limit:
             return Reply(200, items=items, rev=rev)
         items = items[:limit]
@@ -113,7 +139,8 @@ class Api:
         if not isinstance(fields, str):
             raise errors.bad_request("a field selector is text, such as metadata.name=web")
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.compile(labels)
-        by_field = FieldSelector.parse(fields, (*METADATA, *SELECTABLE.get(kind.gk, ()))) if fields else None
+        own = SELECTABLE.get(kind.gk, ()) if kind.origin is None else kind.origin.selectable
+        by_field = FieldSelector.parse(fields, (*METADATA, *own)) if fields else None
         node = by_field.required("spec.nodeName") if by_field is not None and kind.gk == ("", "Pod") else None
         text = str(selector) + (f" fields {by_field}" if by_field else "")
         if selector.empty and by_field is None:
@@ -122,7 +149,10 @@ class Api:
         def matches(obj: Object) -> bool:
             if not selector.matches(obj.meta.value.get("labels")):
                 return False
-            return by_field is None or by_field.matches(lambda path: field_of(obj, path))
+            if by_field is None:
+                return True
+            seen = versions.shown(kind, obj) if kind.custom else obj
+            return by_field.matches(lambda path: field_of(seen, path))
 
         return ListQuery(kind.gk, namespace, "node" if node else "", node or "", text, matches)
 
@@ -211,7 +241,7 @@ class Api:
         meta = body.get("metadata") or EMPTY
         preconditions.check_name(request, kind, meta)
         preconditions.check_subresource(request, kind)
-        old = store.get(request.key)
+        old = preconditions.found(store, request.key, kind)
         if old is not None:
             preconditions.check_rv(old, kind, meta.get("resourceVersion"))
             preconditions.check_uid(old, kind, meta.get("uid"))
@@ -355,6 +385,16 @@ PATCH_TYPES: Final = (
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 )
+
+
+def _asked_version(kind: Kind, request: Request) -> Kind:
+    """The kind in the version that a request is made in: as its options say, else its body; stored if neither does."""
+    version = request.options.get("version")
+    if version is None and isinstance(request.body, dict):
+        group, _, version = str(request.body.get("apiVersion") or "").rpartition("/")
+        if group != kind.group:
+            return kind
+    return (kind.in_version(version) or kind) if version else kind
 
 
 def by_of(request: Request) -> By:

@@ -1,14 +1,15 @@
-"""Custom kinds: a Kind from a CustomResourceDefinition document.
+"""Custom kinds: what a CustomResourceDefinition says, and the reading of one that comes from a file.
 
-Rules and default names: "CustomResourceDefinition" in the Kubernetes API reference
-(apiextensions.k8s.io/v1).
+A definition in the store was judged when it was written (`api.crd_rules`); one from a file is judged here, and a
+mistake in it is told with place and remedy. Rules and default names: "CustomResourceDefinition" in the Kubernetes API
+reference (apiextensions.k8s.io/v1).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from steersman.api.schema import Json, Schema, SchemaError
 from steersman.api.structural import from_structural
@@ -20,8 +21,63 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 
 
-def custom_facts(doc: Json, where: str) -> dict[str, Any]:
-    """The arguments of steersman.api.kinds.Kind for one CustomResourceDefinition, its stored version.
+class Column(NamedTuple):
+    """An additional printer column."""
+
+    name: str
+    type: str
+    format: str
+    description: str
+    priority: int
+    path: str
+    """A JSONPath such as `.status.phase`."""
+
+
+class ScalePaths(NamedTuple):
+    """Where the numbers of the scale subresource are: field names from the root. No selector: ()."""
+
+    replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...]
+
+
+class Origin(NamedTuple):
+    """What a definition says of one version beside its schema and names."""
+
+    crd: str
+    """The definition's name, `widgets.example.com`."""
+    storage: str
+    """The version in which objects are stored."""
+    is_served: bool
+    siblings: Mapping[str, Any]
+    """Every version of the kind that has a schema: its `Kind`, this one included."""
+    openapi: Mapping[str, Json]
+    """openAPIV3Schema as written, for documents."""
+    columns: tuple[Column, ...]
+    selectable: tuple[str, ...]
+    """Selectable fields without their first dot."""
+    scale: ScalePaths | None
+    warning: str
+    """What every user of the version is told; "" for one that is not deprecated."""
+    webhook: Mapping[str, Json] | None
+    """spec.conversion.webhook when versions are converted by a webhook, else None: then only apiVersion differs."""
+    terminating: bool
+    """The definition is being deleted: nothing new may be created."""
+
+
+class Declared(NamedTuple):
+    """A definition from a file, judged."""
+
+    crd: str
+    spec: dict[str, Json]
+    names: dict[str, Any]
+    """kind, plural, singular, listKind, shortNames and categories, complete."""
+    schemas: dict[str, Schema]
+    """Version to its schema; a version without one is served by conversion only."""
+
+
+def declared(doc: Json, where: str) -> Declared:
+    """One CustomResourceDefinition document, judged.
 
     Raises SchemaError: `WHERE: PATH: what is wrong: what to do`.
     """
@@ -34,23 +90,52 @@ def custom_facts(doc: Json, where: str) -> dict[str, Any]:
         reader.fail("apiVersion, kind", found, remedy)
     spec = reader.mapping(doc, "spec", "spec")
     group = reader.text(spec, "group", "spec.group", _GROUP, "a domain name such as example.com")
-    facts = reader.names(reader.mapping(spec, "names", "spec.names"))
-    reader.check_name(doc, facts["plural"], group)
+    names = reader.names(reader.mapping(spec, "names", "spec.names"))
+    reader.check_name(doc, names["plural"], group)
     scope = spec.get("scope")
     if scope not in ("Namespaced", "Cluster"):
         reader.fail("spec.scope", f"is {scope!r}", "write Namespaced or Cluster")
-    index, stored, served = reader.versions(spec)
-    at = f"spec.versions[{index}]"
-    schema, subresources = reader.schema(stored, at), reader.subresources(stored, at)
-    return {
-        **facts,
-        "group": group,
-        "version": stored["name"],
-        "namespaced": scope == "Namespaced",
-        "schema": schema,
-        "subresources": subresources,
-        "served": served,
-    }
+    stored = reader.versions(spec)
+    schemas = {}
+    for index, version in enumerate(spec["versions"]):
+        at = f"spec.versions[{index}]"
+        reader.check_parts(version, at)
+        holder = version.get("schema")
+        if index == stored or (isinstance(holder, dict) and holder.get("openAPIV3Schema") is not None):
+            schemas[version["name"]] = reader.schema(version, at)
+    return Declared(f"{names['plural']}.{group}", spec, names, schemas)
+
+
+def columns_of(version: Mapping[str, Json]) -> tuple[Column, ...]:
+    """The additional printer columns of a version."""
+    return tuple(
+        Column(
+            str(found.get("name", "")),
+            str(found.get("type", "")),
+            str(found.get("format") or ""),
+            str(found.get("description") or ""),
+            int(found.get("priority") or 0),
+            str(found.get("jsonPath", "")),
+        )
+        for found in version.get("additionalPrinterColumns") or ()
+    )
+
+
+def scale_of(version: Mapping[str, Json]) -> ScalePaths | None:
+    """The paths of a version's scale subresource; None when it has none."""
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is None:
+        return None
+    paths = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    replicas, status, selector = [tuple(str(scale.get(path) or "").strip(".").split(".")) for path in paths]
+    return ScalePaths(replicas, status, selector if selector != ("",) else ())
+
+
+def warning_of(version: Mapping[str, Json], group: str, kind: str) -> str:
+    """What users of a deprecated version are told; "" for others."""
+    if not version.get("deprecated"):
+        return ""
+    return str(version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated")
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
@@ -97,7 +182,7 @@ class _Reader:
         return tuple(value)
 
     def names(self, names: Mapping[str, Json]) -> dict[str, Any]:
-        """kind, plural, singular, list_kind, short_names and categories, with Kubernetes' defaults."""
+        """kind, plural, singular, listKind, shortNames and categories, with Kubernetes' defaults."""
         at = "spec.names"
         kind = self.text(names, "kind", f"{at}.kind", _KIND, "a word such as Widget")
         plural = self.text(names, "plural", f"{at}.plural", _RESOURCE, "a lower-case word such as widgets")
@@ -107,8 +192,8 @@ class _Reader:
             "kind": kind,
             "plural": plural,
             "singular": singular,
-            "list_kind": self.text(given, "listKind", f"{at}.listKind", _KIND, "a word such as WidgetList"),
-            "short_names": self.texts(names, "shortNames", f"{at}.shortNames"),
+            "listKind": self.text(given, "listKind", f"{at}.listKind", _KIND, "a word such as WidgetList"),
+            "shortNames": self.texts(names, "shortNames", f"{at}.shortNames"),
             "categories": self.texts(names, "categories", f"{at}.categories"),
         }
 
@@ -118,8 +203,8 @@ class _Reader:
             fault = f"is {name!r}, not spec.names.plural and spec.group"
             self.fail("metadata.name", fault, f"write {plural}.{group}")
 
-    def versions(self, spec: Mapping[str, Json]) -> tuple[int, dict[str, Json], tuple[str, ...]]:
-        """Index and entry of the stored version, and the names of the other served ones, best first."""
+    def versions(self, spec: Mapping[str, Json]) -> int:
+        """The index of the stored version; the list is one of well-named versions."""
         entries = spec.get("versions")
         if not isinstance(entries, list) or not entries:
             self.fail("spec.versions", "must be a list of versions", "write one, served and stored")
@@ -143,15 +228,32 @@ class _Reader:
         if not entries[index]["served"]:
             remedy = "write served: true, or store a version that is served"
             self.fail(f"spec.versions[{index}].served", "the stored version must be served here", remedy)
-        served = {e["name"] for e in entries if e["served"]} - {names[index]}
-        return index, entries[index], tuple(sorted(served, key=version_rank, reverse=True))
+        return index
+
+    def check_parts(self, version: Mapping[str, Json], at: str) -> None:
+        """The forms of what a version may have beside its schema."""
+        for field, inner, remedy in (
+            ("additionalPrinterColumns", dict, "write a list of columns: name, type and jsonPath"),
+            ("selectableFields", dict, "write a list of fields: jsonPath"),
+        ):
+            found = version.get(field) or []
+            if not isinstance(found, list) or not all(isinstance(item, inner) for item in found):
+                self.fail(f"{at}.{field}", "must be a list of mappings", remedy)
+            for index, item in enumerate(found):
+                if not str(item.get("jsonPath", "")).startswith("."):
+                    self.fail(
+                        f"{at}.{field}[{index}].jsonPath", "is missing or no path", "write a path such as .spec.x"
+                    )
+                if type(item.get("priority", 0)) is not int:
+                    self.fail(f"{at}.{field}[{index}].priority", "must be a number", "write 0, or 1 for wide output")
+        self.subresources(version, at)
 
     def schema(self, version: Mapping[str, Json], at: str) -> Schema:
         holder = self.mapping(version, "schema", f"{at}.schema")
         openapi = self.mapping(holder, "openAPIV3Schema", f"{at}.schema.openAPIV3Schema")
         return from_structural(openapi, f"{self.where}: {at}.schema")
 
-    def subresources(self, version: Mapping[str, Json], at: str) -> tuple[str, ...]:
+    def subresources(self, version: Mapping[str, Json], at: str) -> None:
         """status and scale, as far as the version declares them."""
         declared = version.get("subresources") or {}
         if not isinstance(declared, dict):
@@ -166,4 +268,3 @@ class _Reader:
                 section = path.removesuffix("ReplicasPath")
                 remedy = f"write a path such as .{section}.replicas"
                 self.fail(f"{at}.subresources.scale.{path}", "is missing or no path", remedy)
-        return tuple(sorted(declared))

@@ -327,6 +327,19 @@ def _network_policy(spec: Frozen) -> Frozen:
     return lacking(spec, {"podSelector": EMPTY})
 
 
+def _definition(spec: Frozen) -> Frozen:
+    spec = lacking(spec, {"conversion": Frozen({"strategy": "None"})})
+    webhook = spec["conversion"].get("webhook", EMPTY).get("clientConfig", EMPTY)
+    if isinstance(webhook.get("service"), dict):
+        service = lacking(webhook["service"], {"port": 443})
+        config = put(webhook, "service", service)
+        spec = inside(spec, "conversion", lambda c: inside(c, "webhook", lambda w: put(w, "clientConfig", config)))
+    kind = spec.get("names", EMPTY).get("kind", "")
+    named = {"singular": kind.lower(), "listKind": f"{kind}List"} if kind else {}
+    spec = inside(spec, "names", lambda names: unset(names, named))
+    return each(spec, "versions", lambda version: lacking(version, {"served": False, "storage": False}))
+
+
 def _subject(subject: Frozen) -> Frozen:
     group = "" if subject.get("kind") == "ServiceAccount" else "rbac.authorization.k8s.io"
     return unset(subject, {"apiGroup": group}) if group else subject
@@ -390,6 +403,7 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("resource.k8s.io", "ResourceClaim", "spec"): _claim_requests,
     ("resource.k8s.io", "ResourceClaimTemplate", "spec"): lambda spec: inside(spec, "spec", _claim_requests),
     ("storage.k8s.io", "CSIDriver", "spec"): _csi_driver,
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "spec"): _definition,
     ("discovery.k8s.io", "EndpointSlice", "ports"): _listed(_endpoint_port),
     ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): _or("PreemptLowerPriority"),
     ("storage.k8s.io", "StorageClass", "reclaimPolicy"): _or("Delete"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.api.errors import Cause
-from steersman.api.intake import Misfit, constrained, intake, violations
+from steersman.api.intake import Misfit, constrained, has_fields, intake, violations
 from steersman.api.schema import Schema
 from steersman.kernel.value import MAX_DEPTH, ValueRefused, freeze
 
@@ -50,7 +50,7 @@ def _explain(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[
         found.add(Cause.invalid(path, "...", f"nested deeper than {MAX_DEPTH} levels"))
         return None
     kind = schema.type
-    if kind == "object" and schema.fields:
+    if kind == "object" and has_fields(schema, mode[1]):
         value = _explain_object(schema, value, path, found, mode, depth)
     elif kind in ("map", "object"):
         value = _explain_map(schema, value, path, found, mode, depth)

@@ -27,6 +27,8 @@ from steersman.kernel.value import Frozen, FrozenList, ValueRefused, freeze
 Take = Callable[[Any], Any]
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
+SWITCH: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"
+"""A Go struct without fields behind a pointer: that it is there, empty, is all it says."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)\Z")
 
 
@@ -175,8 +177,14 @@ def _take_object(schema: Schema, how: How) -> Take:
     return take
 
 
+def has_fields(schema: Schema, custom: bool) -> bool:
+    """Whether an object has declared fields and no others. One without any takes everything in a built-in kind, and
+    nothing in a custom one, unless that preserves what it does not know."""
+    return bool(schema.fields) or (custom and not schema.preserve_unknown and not schema.name)
+
+
 def _is_list_or_map(schema: Schema) -> bool:
-    return schema.type in ("list", "map") or (schema.type == "object" and not schema.fields)
+    return schema.type in ("list", "map") or (schema.type == "object" and not schema.fields and schema.name != SWITCH)
 
 
 def _take_map(schema: Schema, how: How) -> Take:
@@ -297,7 +305,7 @@ def _intake(schema: Schema, how: How) -> Take:
 def _compile(schema: Schema, how: How) -> Take:
     kind = schema.type
     if kind == "object":
-        return _take_object(schema, how) if schema.fields else _take_map(schema, how)
+        return _take_object(schema, how) if has_fields(schema, how.custom) else _take_map(schema, how)
     if kind == "map":
         return _take_map(schema, how)
     if kind == "list":
@@ -336,15 +344,28 @@ def violations(schema: Schema, value: Any, path: str) -> list[Cause]:
             bad(f"must have at least {schema.min_fields} properties")
         if schema.max_fields is not None and len(value) > schema.max_fields:
             bad(f"must have at most {schema.max_fields} properties")
-    if any(violations(part, value, path) for part in schema.all_of):
+    if not all(_holds(part, value) for part in schema.all_of):
         bad("must validate all the schemas (allOf)")
-    if schema.any_of and all(violations(part, value, path) for part in schema.any_of):
+    if schema.any_of and not any(_holds(part, value) for part in schema.any_of):
         bad("must validate at least one schema (anyOf)")
-    if schema.one_of and sum(not violations(part, value, path) for part in schema.one_of) != 1:
+    if schema.one_of and sum(_holds(part, value) for part in schema.one_of) != 1:
         bad("must validate one and only one schema (oneOf)")
-    if schema.not_of is not None and not violations(schema.not_of, value, path):
+    if schema.not_of is not None and _holds(schema.not_of, value):
         bad("must not validate the schema (not)")
     return out
+
+
+def _holds(part: Schema, value: Any) -> bool:
+    """Whether a value, with all inside it, meets one part of a junctor."""
+    if violations(part, value, ""):
+        return False
+    if isinstance(value, dict):
+        if any(name not in value for name in part.required):
+            return False
+        return all(_holds(child, value[name]) for name, child in part.fields.items() if name in value)
+    if isinstance(value, list) and part.items is not None:
+        return all(_holds(part.items, item) for item in value)
+    return True
 
 
 def _string_violations(schema: Schema, value: str, bad: Callable[[str], None]) -> None:

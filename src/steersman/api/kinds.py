@@ -3,8 +3,9 @@
 `Kinds.builtin()` holds every object kind of Kubernetes 1.36; `with_custom` adds kinds made from
 CustomResourceDefinitions. A registry is immutable: adding gives a new one that shares the old.
 
-One version of each (group, kind) is stored: the one Kubernetes prefers. Its other versions are named in
-`Kind.served` and need conversion, so a lookup by them says which version to write instead.
+One version of each (group, kind) is stored: the one Kubernetes prefers, or a definition says. Its other versions are
+named in `Kind.served`. Those of a built-in kind need conversion, so a lookup by them says which version to write
+instead; those of a custom kind are Kinds of their own, found by lookups that name the version (`in_version`).
 
 Sources: see scripts/compile_kinds.py; the forms `find` accepts are those of kubectl ("kubectl get --help").
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api.custom import custom_facts
+from steersman.api.custom import Origin, columns_of, declared, scale_of, version_rank, warning_of
 from steersman.api.schema import Json, Schema, compiled_data, definitions
 
 GK = tuple[str, str]
@@ -25,6 +26,9 @@ GK = tuple[str, str]
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """The verbs of an ordinary stored kind, sorted."""
+TERMINATING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
+"""The verbs of a custom kind whose definition is being deleted."""
+_PART_VERBS: Final = ("get", "patch", "update")
 
 
 class UnknownKind(LookupError):
@@ -62,6 +66,8 @@ class Kind:
     """Other versions of this kind, best first; they need conversion."""
     custom: bool = False
     """Made from a CustomResourceDefinition."""
+    origin: Origin | None = None
+    """What the definition of a custom kind says beside this."""
 
     api_version: str = field(init=False)
     """`apps/v1`, or `v1` for the core group: the object's apiVersion field."""
@@ -84,6 +90,13 @@ class Kind:
 
     def __str__(self) -> str:
         return f"{self.api_version}/{self.kind}"
+
+    def in_version(self, version: str) -> Kind | None:
+        """This kind in another of its versions; None when that cannot be served."""
+        if version == self.version:
+            return self
+        found: Kind | None = None if self.origin is None else self.origin.siblings.get(version)
+        return found if found is not None and found.origin is not None and found.origin.is_served else None
 
 
 class Kinds:
@@ -120,12 +133,7 @@ class Kinds:
         `doc` is the parsed document; `where` (a file, say) begins every error. Raises SchemaError, which
         names the field, the fault and the remedy.
         """
-        facts = custom_facts(doc, where)
-        api_version = f"{facts['group']}/{facts['version']}"
-        bodies = {"status": (api_version, facts["kind"]), "scale": ("autoscaling/v1", "Scale")}
-        verbs = ("get", "patch", "update")
-        endpoints = tuple(Subresource(name, *bodies[name], verbs) for name in facts["subresources"])
-        return Kind(**facts, verbs=VERBS, endpoints=endpoints, custom=True)
+        return custom_kind(*declared(doc, where))
 
     @staticmethod
     def definition(name: str) -> Schema:
@@ -191,6 +199,17 @@ class Kinds:
             raise ValueError(f"{kind}: {kind.resource} already names {other}: choose another plural")
         return Kinds([*(k for k in self.all() if k.gk != kind.gk), kind], self._virtual)
 
+    def with_stored(self, kinds: Iterable[Kind]) -> Kinds:
+        """A registry that also has the kinds whose definitions are in a store. They take the place of custom kinds of
+        the same name; built-in kinds go before them, as their paths do in Kubernetes."""
+        found = {gk: kind for gk, kind in self._by_gk.items() if kind.custom}
+        resources = {resource for resource, kind in self._by_resource.items() if not kind.custom}
+        for kind in kinds:
+            builtin = self._by_gk.get(kind.gk)
+            if (builtin is None or builtin.custom) and (kind.group, kind.plural) not in resources:
+                found[kind.gk] = kind
+        return Kinds([*(k for k in self.all() if not k.custom), *found.values()], self._virtual)
+
     def _find_exact(self, text: str) -> Kind:
         api_version, _, name = text.rpartition("/")
         group, version = _split(api_version.lower())
@@ -200,8 +219,9 @@ class Kinds:
         raise self._unknown(text, name)
 
     def _in_version(self, kind: Kind, version: str) -> Kind:
-        if version == kind.version:
-            return kind
+        found = kind.in_version(version)
+        if found is not None:
+            return found
         asked = f"{kind.group}/{version}" if kind.group else version
         why = "is served by conversion only" if version in kind.served else "does not exist"
         raise UnknownKind(f"{kind.kind} in {asked} {why}: write apiVersion {kind.api_version}")
@@ -245,6 +265,64 @@ def _compiled_kind(entry: Mapping[str, Any]) -> Kind:
         endpoints=tuple(Subresource(n, p["api_version"], p["kind"], tuple(p["verbs"])) for n, p in parts),
         served=tuple(entry["served"]),
     )
+
+
+_BODIES: Final[Mapping[str, tuple[str, str]]] = {"scale": ("autoscaling/v1", "Scale")}
+
+
+def custom_kind(
+    crd: str,
+    spec: Mapping[str, Any],
+    names: Mapping[str, Any],
+    schemas: Mapping[str, Schema],
+    terminating: bool = False,
+) -> Kind:
+    """The stored version of the kind that a definition's spec declares under these names, with its siblings: the
+    versions that `schemas` has."""
+    siblings: dict[str, Kind] = {}
+    group, entries = spec["group"], spec["versions"]
+    storage = next(version["name"] for version in entries if version["storage"])
+    served = sorted((v["name"] for v in entries if v["served"]), key=version_rank, reverse=True)
+    conversion = spec.get("conversion") or {}
+    for version in entries:
+        name = version["name"]
+        if name not in schemas:
+            continue
+        parts = tuple(sorted(version.get("subresources") or ()))
+        own: tuple[str, str] = (f"{group}/{name}", names["kind"])
+        bodies = [(part, _BODIES.get(part, own)) for part in parts]
+        origin = Origin(
+            crd=crd,
+            storage=storage,
+            is_served=version["served"],
+            siblings=siblings,
+            openapi=version["schema"]["openAPIV3Schema"],
+            columns=columns_of(version),
+            selectable=tuple([field["jsonPath"][1:] for field in version.get("selectableFields") or ()]),
+            scale=scale_of(version),
+            warning=warning_of(version, group, names["kind"]),
+            webhook=(conversion.get("webhook") or {}) if conversion.get("strategy") == "Webhook" else None,
+            terminating=terminating,
+        )
+        siblings[name] = Kind(
+            group=group,
+            version=name,
+            kind=names["kind"],
+            plural=names["plural"],
+            singular=names["singular"],
+            list_kind=names["listKind"],
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            namespaced=spec["scope"] == "Namespaced",
+            verbs=TERMINATING_VERBS if terminating else VERBS,
+            subresources=parts,
+            schema=schemas[name],
+            endpoints=tuple([Subresource(part, *body, verbs=_PART_VERBS) for part, body in bodies]),
+            served=tuple([other for other in served if other != name]),
+            custom=True,
+            origin=origin,
+        )
+    return siblings[storage]
 
 
 def _split(api_version: str) -> tuple[str, str]:

@@ -145,7 +145,8 @@ def record_update(
     changed, removed = change
     mine: Manager | None = None
     for entry in managers:
-        if entry.name == name and entry.operation == "Update" and entry.subresource == subresource:
+        same = entry.name == name and entry.operation == "Update" and entry.subresource == subresource
+        if same and entry.api_version == kind.api_version:
             mine = entry
             break
     others = after_loss(managers if mine is None else tuple([m for m in managers if m is not mine]), change)

@@ -32,6 +32,7 @@ class MemoWriter(Writer):
         """See `Writer.write`."""
         options = request.options
         place = (
+            kind,
             request.verb,
             id(request.body),
             key,

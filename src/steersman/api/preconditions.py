@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from steersman.api import errors
+from steersman.api import errors, versions
 from steersman.api.kinds import Kind
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key, Object
@@ -36,10 +36,16 @@ def check_subresource(request: Request, kind: Kind) -> None:
 
 def existing(store: Store, key: Key, kind: Kind) -> Object:
     """The object of a slot; raises 404."""
-    obj = store.get(key)
+    obj = found(store, key, kind)
     if obj is None:
         raise errors.not_found(kind.plural, key.name, kind.group)
     return obj
+
+
+def found(store: Store, key: Key, kind: Kind) -> Object | None:
+    """The object of a slot, if there is one, in the version of `kind`."""
+    obj = store.get(key)
+    return versions.shown(kind, obj) if kind.custom and obj is not None else obj
 
 
 def body(request: Request, kind: Kind) -> Mapping[str, Any]:

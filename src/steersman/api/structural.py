@@ -114,6 +114,16 @@ def from_structural(openapi: Json, where: str) -> Schema:
     return compiler.node(openapi, "openAPIV3Schema", 0, resource=True)
 
 
+def from_trusted(openapi: Json) -> Schema:
+    """The schema of a definition that was judged before it was stored: what it says is taken as it is."""
+    return _Compiler("", trusted=True).node(openapi, "openAPIV3Schema", 0, resource=True)
+
+
+def node_from_trusted(openapi: Json) -> Schema:
+    """The same of one node inside such a schema."""
+    return _Compiler("", trusted=True).node(openapi, "", 0)
+
+
 def wrong_default(schema: Schema, value: Json, path: str = "") -> str:
     """Why a value does not have the types a schema asks for, as `PATH must be TYPE`; "" when it does."""
     if value is None:
@@ -155,14 +165,18 @@ def _has_type(name: str, value: Json) -> bool:
 class _Compiler:
     """Compiles one document. `path` is where in it: `openAPIV3Schema.properties[spec].items`."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, trusted: bool = False) -> None:
         self.where = where
+        self.trusted = trusted
+        """Somebody else has judged the document, by rules that differ in details."""
 
     def fail(self, path: str, fault: str, remedy: str) -> NoReturn:
         raise SchemaError(f"{self.where}: {path}: {fault}: {remedy}")
 
     def shape(self, openapi: Json, path: str) -> None:
         """Refuse what is no mapping of known keywords to values of their JSON types."""
+        if self.trusted:
+            return
         if not isinstance(openapi, dict):
             self.fail(path, "a schema must be a mapping", "write type and its properties, items or limits")
         for keyword, value in openapi.items():
@@ -226,7 +240,7 @@ class _Compiler:
         """The Schema type of a node."""
         name: str = openapi.get("type", "")
         if openapi.get("x-kubernetes-int-or-string"):
-            if name:
+            if name and not self.trusted:
                 self.fail(f"{path}.type", "must be absent next to x-kubernetes-int-or-string", "remove it")
             return "int-or-string"
         if not name:
@@ -242,6 +256,8 @@ class _Compiler:
 
     def refuse_misplaced(self, openapi: Json, kind: str, path: str) -> None:
         """Keywords that belong to another type."""
+        if self.trusted:
+            return
         homes = {
             "properties": ("object", "map"),
             "additionalProperties": ("map",),
@@ -257,7 +273,7 @@ class _Compiler:
 
     def object_facts(self, openapi: Json, path: str, depth: int, resource: bool) -> dict[str, Any]:
         """fields or values, and atomic."""
-        if "properties" in openapi and "additionalProperties" in openapi:
+        if "properties" in openapi and "additionalProperties" in openapi and not self.trusted:
             remedy = "keep one, or write properties and x-kubernetes-preserve-unknown-fields: true"
             self.fail(f"{path}.additionalProperties", "excludes properties", remedy)
         map_type = openapi.get("x-kubernetes-map-type", "granular")
@@ -311,7 +327,7 @@ class _Compiler:
         if list_type != "map" and keys:
             remedy = "remove it or write x-kubernetes-list-type: map"
             self.fail(f"{path}.x-kubernetes-list-map-keys", "goes with lists of type map only", remedy)
-        if list_type == "set" and _granular(items):
+        if list_type == "set" and _granular(items) and not self.trusted:
             remedy = "make the elements scalars, or atomic lists or objects"
             self.fail(f"{path}.x-kubernetes-list-type", "elements of a set are compared as a whole", remedy)
         facts: dict[str, Any] = {"items": items, "list_type": list_type}
@@ -391,7 +407,7 @@ class _Compiler:
 
     def check_default(self, openapi: Json, core: Schema, path: str) -> None:
         default = openapi.get("default")
-        if default is not None and (why := wrong_default(core, default)):
+        if default is not None and not self.trusted and (why := wrong_default(core, default)):
             self.fail(f"{path}.default", f"does not fit the schema: {why}", "correct the default or the type")
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from steersman.api import (
     change_rules,
     class_rules,
+    crd_rules,
     metadata_rules,
     names,
     network_rules,
@@ -230,6 +231,7 @@ _RULES: Final[Mapping[Where, Rule]] = {
     ("apps", "StatefulSet", "spec"): workload_rules.stateful_set,
     ("batch", "Job", "spec"): workload_rules.job,
     ("batch", "CronJob", "spec"): workload_rules.cron_job,
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "spec"): crd_rules.spec,
     ("coordination.k8s.io", "Lease", "spec"): _lease,
     ("", "LimitRange", "spec"): quota_rules.limit_range,
     ("", "ResourceQuota", "spec"): quota_rules.resource_quota,

@@ -117,7 +117,7 @@ class StoreConfig:
 class _Kind:
     """All objects of one kind."""
 
-    __slots__ = ("changes", "count", "namespaces", "owner")
+    __slots__ = ("changes", "count", "derived", "namespaces", "owner")
 
     def __init__(self, owner: object, namespaces: dict[str, SortedMap[str, Object]], count: int) -> None:
         self.owner = owner
@@ -125,6 +125,8 @@ class _Kind:
         self.count = count
         self.changes = 0
         """How often it may have changed since it was made."""
+        self.derived: Any = None
+        """What somebody made of all these objects (`Store.derived`), until one of them is written."""
 
 
 class Store:
@@ -214,6 +216,18 @@ class Store:
                     yield obj
             else:
                 yield from names.values()
+
+    def derived(self, gk: GK, make: Callable[[Iterator[Object]], Any]) -> Any:
+        """What `make` gives of a kind's objects, kept until one of them is written; None when there are none.
+
+        A kind has one such function: forks that share its objects share what was made of them."""
+        kind = self._kinds.get(gk)
+        if kind is None or not kind.count:
+            return None
+        found = kind.derived
+        if found is None:
+            found = kind.derived = make(self.list(gk))
+        return found
 
     def count_after(self, gk: GK, namespace: str | None, after: tuple[str, str]) -> int:
         """How many objects `list` would give with the same arguments, without giving them."""
@@ -347,6 +361,7 @@ class Store:
         elif kind.owner is not self._owner:
             kind = self._kinds[gk] = _Kind(self._owner, kind.namespaces.copy(), kind.count)
         kind.changes += 1
+        kind.derived = None
         return kind
 
     def _account(self, old: Object | None, new: Object | None) -> None:

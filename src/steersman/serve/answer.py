@@ -12,7 +12,7 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind
 from steersman.kernel.object import Object
 from steersman.serve.accept import JSON, PARTIAL_LIST, TABLE, Form
-from steersman.serve.columns import columns_of
+from steersman.serve.column import Columns
 from steersman.serve.message import Response
 from steersman.serve.render import object_json, partial, row
 
@@ -29,20 +29,22 @@ JSON_HEADERS: Final = (("content-type", "application/json"), NO_CACHE)
 
 
 class Shown(NamedTuple):
-    """How objects are to be shown: the form, includeObject for tables, and the time for ages (microseconds)."""
+    """How objects are to be shown: the form, includeObject for tables, the time for ages (microseconds), columns."""
 
     form: Form = JSON
     include: str = ""
     now: int = 0
+    columns: Columns | None = None
+    """Those of the kind, when the form is a Table."""
 
 
 def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Shown) -> Response:
     """A list of one kind; `meta` is its ListMeta. The objects are those of one moment, however long it takes."""
     form = shown.form
     head: dict[str, Any] = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
-    if form.kind == TABLE:
+    if shown.columns is not None:
         head |= {"kind": TABLE, "apiVersion": "meta.k8s.io/v1"}
-        head["columnDefinitions"] = columns_of(kind.gk).definitions()
+        head["columnDefinitions"] = shown.columns.definitions()
     elif form.kind:
         head |= {"kind": PARTIAL_LIST, "apiVersion": "meta.k8s.io/v1"}
     begin = orjson.dumps(head)[:-1] + (b',"rows":[' if form.kind == TABLE else b',"items":[')
@@ -53,8 +55,8 @@ def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Sh
 
 def _written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
     """Items with commas between them."""
-    if shown.form.kind == TABLE:
-        cells = columns_of(kind.gk).row
+    if shown.columns is not None:
+        cells = shown.columns.row
         return orjson.dumps([row(obj, cells, shown.include, shown.now) for obj in items])[1:-1]
     if shown.form.kind:
         return orjson.dumps([partial(obj) for obj in items])[1:-1]

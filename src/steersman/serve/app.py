@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors
+from steersman.api import errors, preconditions, versions
 from steersman.api.authz import forbidden
+from steersman.api.kinds import VERBS
 from steersman.api.rbac import Ask
 from steersman.api.review import REVIEWS
 from steersman.api.user import User
@@ -34,6 +35,7 @@ from steersman.serve.answer import (
 from steersman.serve.asked import asked
 from steersman.serve.backend import Backend
 from steersman.serve.change import Change, Changed
+from steersman.serve.columns import columns_of
 from steersman.serve.discovery import Discovery
 from steersman.serve.frames import Frames
 from steersman.serve.listing import check_not_ahead, list_page
@@ -109,7 +111,7 @@ class App:
 
     def _current(self) -> tuple[Served, Discovery, OpenApi]:
         """What is served, made anew when the registry of kinds is another one."""
-        kinds = self.backend.api.kinds
+        kinds = self.backend.api.at(self.backend.store)
         if self._documents is None or self._documents[0] is not kinds:
             served = Served(kinds)
             self._documents = (kinds, served, Discovery(served), OpenApi(served))
@@ -163,7 +165,7 @@ class App:
     async def _resource(self, request: Request, user: User, ask: Ask, route: Route) -> Response:
         verb = _verb(request, route)
         _check_same(ask, route, verb)
-        allowed = route.part.verbs if route.part else route.kind.verbs
+        allowed = route.part.verbs if route.part else VERBS if route.kind.custom else route.kind.verbs
         needs_namespace = verb == "create" and route.kind.namespaced
         if verb not in allowed or (needs_namespace and not route.namespace):
             raise errors.ApiError(
@@ -172,8 +174,14 @@ class App:
                 "the server does not allow this method on the requested resource",
                 errors.Details(group=route.kind.group, kind=route.kind.plural),
             )
+        response = await self._perform(request, user, ask, route, verb)
+        origin = route.kind.origin
+        return with_warnings(response, [origin.warning]) if origin is not None and origin.warning else response
+
+    async def _perform(self, request: Request, user: User, ask: Ask, route: Route, verb: str) -> Response:
         form = form_of(request.headers.get("accept"), verb in ("list", "watch", "deletecollection"))
-        shown = Shown(form, _include(request, form), self.backend.now())
+        columns = columns_of(route.kind) if form.kind == TABLE else None
+        shown = Shown(form, _include(request, form), self.backend.now(), columns)
         if verb == "get":
             return self._get(request, route, shown)
         if verb in ("list", "watch"):
@@ -221,12 +229,13 @@ class App:
         wanted = request.query.get("resourceVersion")
         if wanted:
             check_not_ahead(revision(wanted), self.backend.store.rev)
-        found = self.backend.store.get(Key(*route.kind.gk, route.namespace, route.name))
-        if found is None:
-            raise errors.not_found(route.kind.plural, route.name, route.kind.group)
+        found = preconditions.existing(self.backend.store, Key(*route.kind.gk, route.namespace, route.name), route.kind)
         return json_answer(200, in_form(found, *shown), shown.form)
 
     def _changed(self, route: Route, done: Changed, shown: Shown) -> Response:
+        kind = route.kind
+        if kind.custom and done.obj is not None:
+            done = done._replace(obj=versions.shown(kind, done.obj))
         if done.objs is not None:
             meta = {"resourceVersion": str(self.backend.store.rev)}
             response = list_answer(route.kind, done.objs, meta, shown)

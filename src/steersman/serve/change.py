@@ -121,6 +121,8 @@ class Change(NamedTuple):
         key = Key(*self.route.kind.gk, self.route.namespace, self.route.name)
         now = self.backend.now()
         options["user"] = self.user
+        if self.route.kind.custom:
+            options["version"] = self.route.kind.version
         return await self.backend.write(effect.Request(verb, key, body, part, self.actor, manager, now, options))
 
     # -- delete ------------------------------------------------------------------------------------------------

@@ -2,50 +2,22 @@
 
 Names, order, priorities (1: only with `-o wide`) and cell texts are those of Kubernetes' own printers
 (pkg/printers/internalversion, release 1.36), since people and scripts read them. Kinds without an entry have NAME and
-AGE. Cells read frozen values by attribute: what is absent is falsy and empty.
+AGE; custom kinds have what their definition says (`custom_columns`). Cells read frozen values by attribute: what is
+absent is falsy and empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from typing import Any, Final
 
+from steersman.api.kinds import Kind
 from steersman.serve.ages import age, between
+from steersman.serve.column import Columns
+from steersman.serve.custom_columns import custom_columns
 from steersman.serve.pod_row import NONE, pod_cells
 
 GK = tuple[str, str]
-Row = Callable[[Any, int], list[Any]]
-
-
-class Columns(NamedTuple):
-    """The columns of a kind. `names` end in `*` where they are wide only, begin with `#` where they are numbers."""
-
-    names: tuple[str, ...]
-    row: Row
-
-    def definitions(self) -> list[dict[str, Any]]:
-        """columnDefinitions of a Table."""
-        return [_definition(name) for name in self.names]
-
-
-def _definition(name: str) -> dict[str, Any]:
-    plain = name.strip("#*")
-    return {
-        "name": plain,
-        "type": "integer" if name.startswith("#") else "string",
-        "format": "name" if plain == "Name" else "",
-        "description": DESCRIPTIONS.get(plain, ""),
-        "priority": 1 if name.endswith("*") else 0,
-    }
-
-
-DESCRIPTIONS: Final = {
-    "Name": "The name of the object, unique among those of its kind in its namespace.",
-    "Age": "The time since the object was created.",
-    "Containers": "Names of the containers in the template.",
-    "Images": "Images of the containers in the template.",
-    "Selector": "The label selector for the pods.",
-}
 
 
 def _plain(obj: Any, now: int) -> list[Any]:
@@ -348,11 +320,13 @@ COLUMNS: Final[dict[GK, Columns]] = {
         _volume,
     ),
     ("coordination.k8s.io", "Lease"): Columns(("Name", "Holder", "Age"), _lease),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): Columns(("Name", "Created At"), _created_at),
     ("rbac.authorization.k8s.io", "Role"): Columns(("Name", "Created At"), _created_at),
     ("rbac.authorization.k8s.io", "ClusterRole"): Columns(("Name", "Created At"), _created_at),
 }
 
 
-def columns_of(gk: GK) -> Columns:
+@lru_cache(1 << 10)
+def columns_of(kind: Kind) -> Columns:
     """The columns of a kind."""
-    return COLUMNS.get(gk, PLAIN)
+    return COLUMNS.get(kind.gk, PLAIN) if kind.origin is None else custom_columns(kind.origin)

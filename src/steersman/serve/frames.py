@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 from steersman.kernel.object import Object
-from steersman.serve.accept import Form
+from steersman.serve.answer import Shown
 from steersman.serve.render import in_form
 
 MAX_BYTES: Final = 16 << 20
@@ -42,7 +42,7 @@ class Recent(Generic[Held]):
 
 
 class Frames:
-    """Recent frames by (revision, event type, form, includeObject): a revision is one event of one object.
+    """Recent frames by (revision, event type, form, includeObject, version): a revision is one event of one object.
 
     `batches` are the chunks that watchers who asked for the same, and are equally far, all send.
     """
@@ -55,12 +55,13 @@ class Frames:
         self.made = 0
         """How many frames were made, rather than found."""
 
-    def event(self, kind: str, obj: Object, form: Form, include: str, now: int) -> bytes:
-        """The frame of a live event; `obj` has the event's revision."""
-        key = (obj.rv, kind, form.kind, include)
+    def event(self, kind: str, obj: Object, shown: Shown) -> bytes:
+        """The frame of a live event; `obj` has the event's revision, and is in the version that is watched."""
+        form = shown.form
+        key = (obj.rv, kind, form.kind, shown.include, obj.api_version)
         found = self._frames.get(key)
         if found is None:
-            found = frame(kind, in_form(obj, form, include, now))
+            found = frame(kind, in_form(obj, *shown))
             self.made += 1
             self._frames.keep(key, found, len(found))
         return found

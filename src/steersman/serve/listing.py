@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import errors
+from steersman.api import errors, versions
 from steersman.api.kinds import Kind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import ListQuery
@@ -61,6 +61,8 @@ def list_page(backend: Backend, kind: Kind, namespace: str, options: ListOptions
         check_not_ahead(options.rev, head)
         rev = options.rev if options.match == "Exact" else head
     found = _at(backend, query, rev, token.after if token else None)
+    if kind.custom:
+        found = (versions.shown(kind, obj) for obj in found)
     limit = options.limit or MAX_PAGE
     items = list(islice(found, limit + 1))
     if len(items) <= limit:

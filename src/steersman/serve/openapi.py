@@ -116,7 +116,10 @@ def _document(path: str, kinds: list[Kind]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for kind in kinds:
         name, gvk = name_of(kind), _gvk(kind.group, kind.version, kind.kind)
-        components.add(name, kind.schema, [gvk])
+        if kind.origin is None:
+            components.add(name, kind.schema, [gvk])
+        else:
+            components.add_custom(name, kind.origin.openapi, [gvk])
         if "get" not in kind.verbs:  # a review: it is asked, and there is no list of it
             below = "namespaces/{namespace}/" if kind.namespaced else ""
             collection = _collection(kind, name, with_create=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from steersman.api.kinds import Kind
-from steersman.api.schema import Schema
+from steersman.api.schema import OBJECT_META, Schema, definitions
 
 PREFIX: Final = "#/components/schemas/"
 _VALUES: Final = {
@@ -49,11 +49,26 @@ class Components:
         if listed := list(kinds):
             body["x-kubernetes-group-version-kind"] = listed
         self.schemas[name] = body
+        self._add_waiting()
+
+    def _add_waiting(self) -> None:
         while self._waiting:
             found = self._waiting.pop()
             if found.name not in self.schemas:
                 self.schemas[found.name] = {}
                 self.schemas[found.name] = self._body(found)
+
+    def add_custom(self, name: str, openapi: Mapping[str, Any], kinds: list[dict[str, str]]) -> None:
+        """The root of a custom kind, as its definition has it, descriptions included; with apiVersion, kind and
+        metadata, which it may leave out."""
+        string = {"type": "string"}
+        own = openapi.get("properties") or {}
+        properties = {"apiVersion": own.get("apiVersion", string), "kind": own.get("kind", string)}
+        metadata = definitions().get(OBJECT_META)
+        properties["metadata"] = self.node(metadata)
+        body = {**openapi, "properties": {**own, **properties}, "x-kubernetes-group-version-kind": kinds}
+        self._add_waiting()
+        self.schemas[name] = body
 
     def node(self, schema: Schema) -> dict[str, Any]:
         """A schema inside another: a reference when it has a name."""

@@ -14,7 +14,7 @@ import orjson
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import Manager, Object
 from steersman.serve.accept import PARTIAL, PARTIAL_LIST, TABLE, Form
-from steersman.serve.columns import columns_of
+from steersman.serve.column import Columns
 from steersman.serve.pod_row import pod_conditions
 
 MAX_FIELD_SETS: Final = 1 << 13
@@ -80,18 +80,18 @@ def partial(obj: Object) -> dict[str, Any]:
     return {"kind": PARTIAL, "apiVersion": "meta.k8s.io/v1", "metadata": metadata(obj)}
 
 
-def in_form(obj: Object, form: Form, include: str, now: int) -> bytes:
-    """One object in the form that was asked for. `include` is includeObject, for tables; `now` in microseconds."""
-    if form.kind == TABLE:
-        return table([obj], obj.key.gk, include, now, {"resourceVersion": str(obj.rv)})
+def in_form(obj: Object, form: Form, include: str, now: int, columns: Columns | None = None) -> bytes:
+    """One object in the form that was asked for. `include` is includeObject and `columns` are those of its kind, for
+    tables; `now` in microseconds."""
+    if columns is not None:
+        return table([obj], columns, include, now, {"resourceVersion": str(obj.rv)})
     if form.kind in (PARTIAL, PARTIAL_LIST):
         return orjson.dumps(partial(obj))
     return object_json(obj)
 
 
-def table(objects: Iterable[Object], gk: tuple[str, str], include: str, now: int, meta: dict[str, Any]) -> bytes:
+def table(objects: Iterable[Object], columns: Columns, include: str, now: int, meta: dict[str, Any]) -> bytes:
     """A Table of objects of one kind."""
-    columns = columns_of(gk)
     return orjson.dumps(
         {
             "kind": TABLE,

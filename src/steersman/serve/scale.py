@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from steersman.api import errors, patch
+from steersman.api import errors, patch, preconditions
+from steersman.api.custom import ScalePaths
+from steersman.api.kinds import Kind
 from steersman.api.select import LabelSelector
 from steersman.kernel.object import Key, Object
 from steersman.serve.body import JSON_PATCH, MERGE_PATCH, read_object, read_patch
 from steersman.serve.change import Change, Changed
 from steersman.serve.options import write_options
 
-MAX_REPLICAS = (1 << 31) - 1
+MAX_REPLICAS: Final = (1 << 31) - 1
+BUILTIN: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ())
+"""Where built-in workloads have their numbers; their selectors are objects, written as text."""
 
 
 def read_scale(change: Change) -> Changed:
     """GET of `scale`."""
-    return Changed(200, document=_scale_of(_workload(change)))
+    obj, kind = _workload(change), change.route.kind
+    paths = _paths(kind)
+    if kind.custom and _nested(obj, paths.replicas) is None:
+        path = errors.quote("." + ".".join(paths.replicas))
+        raise errors.internal(f"Internal error occurred: the spec replicas field {path} does not exist")
+    return Changed(200, document=_scale_of(kind, obj))
 
 
 async def write_scale(change: Change) -> Changed:
-    """PUT or PATCH of `scale`: sets spec.replicas of the workload. Raises ApiError."""
-    old = _workload(change)
-    before = _scale_of(old)
+    """PUT or PATCH of `scale`: sets the replicas of the workload. Raises ApiError."""
+    old, kind = _workload(change), change.route.kind
+    before = _scale_of(kind, old)
     content_type, data = change.http.headers.get("content-type"), change.http.body
     if change.http.method == "PUT":
         options = write_options(change.http.query, "UpdateOptions")
@@ -38,28 +47,53 @@ async def write_scale(change: Change) -> Changed:
     options["patch"] = "merge"
     options["rv"] = _version(given)
     replicas = _replicas(old, wanted)
-    reply = await change.send("patch", "", {"spec": {"replicas": replicas}}, options)
-    return Changed(reply.code, document=_scale_of(reply.obj or old), warnings=reply.warnings)
+    change_of: Any = replicas
+    for field in reversed(_paths(kind).replicas):
+        change_of = {field: change_of}
+    reply = await change.send("patch", "", change_of, options)
+    return Changed(reply.code, document=_scale_of(kind, reply.obj or old), warnings=reply.warnings)
 
 
 def _workload(change: Change) -> Object:
     kind, route = change.route.kind, change.route
-    found = change.backend.store.get(Key(*kind.gk, route.namespace, route.name))
-    if found is None:
-        raise errors.not_found(kind.plural, route.name, kind.group)
-    return found
+    return preconditions.existing(change.backend.store, Key(*kind.gk, route.namespace, route.name), kind)
 
 
-def _scale_of(obj: Object) -> dict[str, Any]:
-    meta, spec, status = obj.meta.value, obj.spec_value or {}, obj.status_value or {}
+def _paths(kind: Kind) -> ScalePaths:
+    return BUILTIN if kind.origin is None or kind.origin.scale is None else kind.origin.scale
+
+
+def _nested(obj: Object, path: tuple[str, ...]) -> Any:
+    """The value at a path of field names; None where there is none."""
+    value: Any = obj.value
+    for field in path:
+        value = value.get(field) if isinstance(value, dict) else None
+    return value
+
+
+def _number(obj: Object, path: tuple[str, ...], absent: int) -> int:
+    found = _nested(obj, path)
+    return absent if found is None or type(found) is not int else found
+
+
+def _selector(kind: Kind, obj: Object) -> str:
+    """The selector of the pods, as text: custom kinds keep it so."""
+    if kind.origin is not None:
+        found = _nested(obj, _paths(kind).selector) if _paths(kind).selector else ""
+        return found if isinstance(found, str) else ""
+    selector = (obj.spec_value or {}).get("selector")
+    return str(LabelSelector.compile(selector)) if selector else ""
+
+
+def _scale_of(kind: Kind, obj: Object) -> dict[str, Any]:
+    meta, paths = obj.meta.value, _paths(kind)
     shown = {name: meta[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in meta}
-    selector = str(LabelSelector.compile(spec.get("selector"))) if spec.get("selector") else ""
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {**shown, "resourceVersion": str(obj.rv)},
-        "spec": {"replicas": spec.get("replicas", 1)},
-        "status": {"replicas": status.get("replicas", 0), "selector": selector},
+        "spec": {"replicas": _number(obj, paths.replicas, 0 if kind.custom else 1)},
+        "status": {"replicas": _number(obj, paths.status_replicas, 0), "selector": _selector(kind, obj)},
     }
 
 

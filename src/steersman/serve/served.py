@@ -6,9 +6,11 @@ and never called would be worse than a 404.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from steersman.api.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.review import REVIEWS
 
@@ -16,7 +18,6 @@ GK = tuple[str, str]
 
 UNSERVED: Final[dict[GK, str]] = {
     ("", "ComponentStatus"): "the parts of this control plane are not components of that list",
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): "custom kinds are registered in process by this version",
     ("apiregistration.k8s.io", "APIService"): "other API servers are not aggregated",
     ("events.k8s.io", "Event"): "its objects are those of the core group; use v1",
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "webhooks are not called by this version",
@@ -32,7 +33,7 @@ UNSERVED: Final[dict[GK, str]] = {
 default."""
 
 SCALED: Final[frozenset[GK]] = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
-"""Kinds whose `scale` is served."""
+"""Built-in kinds whose `scale` is served."""
 
 
 class Part(NamedTuple):
@@ -66,7 +67,7 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
     for endpoint in kind.endpoints:
         group, _, version = endpoint.api_version.rpartition("/")
         verbs: tuple[str, ...] = ()
-        if endpoint.name == "status" or (endpoint.name == "scale" and kind.gk in SCALED):
+        if endpoint.name == "status" or (endpoint.name == "scale" and (kind.custom or kind.gk in SCALED)):
             verbs = ("get", "patch", "update")
         elif (endpoint.name, kind.gk) == ("binding", ("", "Pod")):
             verbs = ("create",)
@@ -82,6 +83,15 @@ def part_of(kind: Kind, name: str) -> Part | None:
     return next((part for part in parts_of(kind) if part.name == name), None)
 
 
+def _versions(kinds: Kinds) -> Iterator[Kind]:
+    """Every kind in each version it is served in."""
+    for kind in kinds.all():
+        if kind.origin is None:
+            yield kind
+        else:
+            yield from (other for other in kind.origin.siblings.values() if kind.in_version(other.version) is not None)
+
+
 class Served:
     """The served kinds of one registry, as HTTP paths name them. Immutable."""
 
@@ -90,13 +100,14 @@ class Served:
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
         self._by_path: dict[tuple[str, str], dict[str, Kind]] = {}
-        for kind in (*kinds.all(), *kinds.virtual()):
+        for kind in (*_versions(kinds), *kinds.virtual()):
             if (kind.gk in REVIEWS) if "get" not in kind.verbs else why_unserved(kind) is None:
                 self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = kind
         self.groups: dict[str, tuple[str, ...]] = {}
         """Group to its versions, best first; groups by name, the core group ("") first."""
         for group, version in sorted(self._by_path):
-            self.groups[group] = (*self.groups.get(group, ()), version)
+            versions = (*self.groups.get(group, ()), version)
+            self.groups[group] = tuple(sorted(versions, key=version_rank, reverse=True))
 
     def kinds_of(self, group: str, version: str) -> list[Kind]:
         """The kinds of a group version by plural; none when it is not served."""

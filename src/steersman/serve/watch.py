@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors
+from steersman.api import errors, versions
 from steersman.api.kinds import Kind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Event
@@ -24,7 +24,6 @@ from steersman.kernel.object import Object
 from steersman.serve.accept import TABLE
 from steersman.serve.answer import Shown
 from steersman.serve.backend import Backend
-from steersman.serve.columns import columns_of
 from steersman.serve.frames import Frames, frame
 from steersman.serve.listing import check_not_ahead
 from steersman.serve.options import ListOptions
@@ -122,7 +121,8 @@ class Watch:
             return
         initial, self.initial = self.initial, None
         now = self.backend.now()
-        yield from _chunks(frame("ADDED", in_form(obj, self.shown.form, self.shown.include, now)) for obj in initial)
+        form = self.shown._replace(now=now)
+        yield from _chunks(frame("ADDED", in_form(self._seen(obj), *form)) for obj in initial)
         if self.options.initial_events and self.options.bookmarks:
             yield self._bookmark({INITIAL_END: "true"})
 
@@ -142,11 +142,15 @@ class Watch:
         return made
 
     def _frames(self, events: list[Event]) -> Iterator[bytes]:
-        now = self.backend.now()
+        shown = self.shown._replace(now=self.backend.now())
         for event in events:
             told = self._told(event)
             if told is not None:
-                yield self.frames.event(*told, self.shown.form, self.shown.include, now)
+                yield self.frames.event(told[0], self._seen(told[1]), shown)
+
+    def _seen(self, obj: Object) -> Object:
+        """An object in the version that is watched."""
+        return versions.shown(self.kind, obj) if self.kind.custom else obj
 
     def _told(self, event: Event) -> tuple[str, Object] | None:
         """What an event is to this watch: its type and object, or None."""
@@ -168,8 +172,8 @@ class Watch:
         if annotations:
             meta["annotations"] = annotations
         body: dict[str, Any] = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta}
-        if self.shown.form.kind == TABLE:
-            columns = columns_of(self.kind.gk).definitions()
+        if self.shown.columns is not None:
+            columns = self.shown.columns.definitions()
             row = {"cells": [""] * len(columns), "object": body}
             body = {"kind": TABLE, "apiVersion": "meta.k8s.io/v1", "metadata": meta}
             body |= {"columnDefinitions": columns, "rows": [row]}
