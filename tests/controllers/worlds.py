@@ -113,6 +113,8 @@ def client(world: World) -> Client:
 def settle(world: World, limit: int = 20_000, timers: bool = False) -> World:
     """Drives a world until nothing is left to do but timers (or not even these): the first enabled action each time,
     timers last and in their order."""
+    if world.system.horizon is None:  # times count: whether they do would be found out too late, after a write
+        world.system.learn(Learned(delay=0))
     for _ in range(limit):
         actions = [action for action in enabled(world) if action.op not in ("fire", "user")]
         if not actions:

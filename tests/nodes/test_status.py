@@ -114,6 +114,10 @@ def test_deletion_is_one_edge_and_finalizers_are_waited_for():
     p["metadata"]["deletionGracePeriodSeconds"] = 30
     assert status.next_edge(p) == status.REMOVE
     p["metadata"]["finalizers"] = ["example.com/hold"]
+    assert status.next_edge(p) == status.END, "whoever holds it learns how it ended"
+    p["status"] = status.after_edge(p, status.END, T1)
+    ended = p["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (p["status"]["phase"], ended["exitCode"]) == ("Failed", 143)
     assert status.next_edge(p) == status.REMOVE
     p["metadata"]["deletionGracePeriodSeconds"] = 0
     assert status.next_edge(p) == ""

@@ -3,7 +3,7 @@
 Built-in kinds get what kube-apiserver of release 1.36 gives them; custom kinds the defaults of their schema.
 An object is filled part by part (its top-level fields), so that a spec shared by a thousand pods is filled
 once. What needs more than one part, another object or the network is somebody else's: cluster IPs, stored
-classes, the labels a Job takes from its template, service account admission.
+classes, what is made of an object's uid (`prepare`), service account admission.
 
 Source of the facts: kubernetes `pkg/apis/*/v1/defaults.go`, `zz_generated.defaults.go`, `conversion.go`, the
 `PrepareForCreate` of `pkg/registry/*`; apiextensions `pkg/apiserver/schema/defaulting` for custom kinds.

@@ -16,6 +16,7 @@ from steersman.api.explain import Finding, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
+from steersman.api.prepare import PREPARED
 from steersman.api.schema import Schema
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
@@ -290,14 +291,19 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     parts = take_parts(kind, body, key.name, by, warnings, status=not kind.has_status or kind.gk in BORN_WITH_STATUS)
     if kind.custom or (parts.spec is not None and kind.gk not in NO_GENERATION):
         meta["generation"] = 1
-    causes = validate.metadata(kind, meta)
-    if parts.spec is not None and parts.spec.born is None:  # else an object of this very spec was created before
-        causes = causes + validate.on_create(kind, "spec", parts.spec.value)
-    if causes and by.judge:
-        raise errors.invalid(kind.kind, key.name, causes, kind.group)
     spec, node_name = split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
     owned = all_fields(kind, obj, status=not kind.has_status)
+    judged = parts.spec
+    prepare = PREPARED.get(kind.gk)
+    if prepare is not None and judged is not None:
+        obj.spec = judged = Section(prepare(meta, judged.value))
+        obj.meta = Section(Frozen(meta))
+    causes = validate.metadata(kind, meta)
+    if judged is not None and judged.born is None:  # else an object of this very spec was created before
+        causes = causes + validate.on_create(kind, "spec", judged.value)
+    if causes and by.judge:
+        raise errors.invalid(kind.kind, key.name, causes, kind.group)
     obj.managers = (Manager(by.manager, "Update", "", kind.api_version, by.time, owned),) if owned else ()
     if obj.status is None:
         obj.status = initial_status(kind, obj.spec)

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.controller import Controller, controller_name
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.garbage import GarbageCollector
+from steersman.controllers.job import Job
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.replicaset import ReplicaSet
 from steersman.controllers.statefulset import StatefulSet
@@ -16,6 +17,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     Deployment,
     ReplicaSet,
     StatefulSet,
+    Job,
     GarbageCollector,
     NamespaceController,
 )

@@ -22,8 +22,10 @@ from steersman.kernel.value import EMPTY
 class Expectations:
     """The facts about one owner's objects. Every change is remembered at once: the next call may be the last."""
 
-    def __init__(self, c: Client, owner: Key, uid: str) -> None:
+    def __init__(self, c: Client, owner: Key, uid: str, finalizer: str = "") -> None:
+        """`finalizer`: one that the owner puts on its objects, and takes off (`freed`)."""
         self._c = c
+        self._finalizer = finalizer
         self._place = f"{owner.namespace}/{owner.name}"
         self._uid = uid
         known = c.memory.get(self._place) or EMPTY
@@ -31,6 +33,7 @@ class Expectations:
             known = EMPTY  # another incarnation's
         self._made: dict[str, str] = dict(known.get("made") or EMPTY)
         self._gone: list[str] = list(known.get("gone") or ())
+        self._freed: list[str] = list(known.get("freed") or ())
 
     @staticmethod
     def forget(c: Client, owner: Key) -> None:
@@ -49,6 +52,15 @@ class Expectations:
         self._gone.append(obj["metadata"]["uid"])
         self._keep()
 
+    def freed(self, obj: Any) -> None:
+        """Remembers that the finalizer was taken off."""
+        self._freed.append(obj["metadata"]["uid"])
+        self._keep()
+
+    def is_freed(self, obj: Any) -> bool:
+        """Whether the finalizer was taken off, although the view shows it."""
+        return obj["metadata"]["uid"] in self._freed
+
     def is_gone(self, obj: Any) -> bool:
         """Whether it was deleted, although the view shows it alive."""
         return obj["metadata"]["uid"] in self._gone
@@ -57,8 +69,11 @@ class Expectations:
         """What was created and is not among `seen`, but is there, and still owned, by a live read. Facts that `seen`
         confirms are dropped, and so are those that the live read disproves."""
         alive = {obj["metadata"]["uid"]: "deletionTimestamp" not in obj["metadata"] for obj in seen}
-        before = (len(self._made), len(self._gone))
+        before = (len(self._made), len(self._gone), len(self._freed))
         self._gone = [uid for uid in self._gone if alive.get(uid)]
+        if self._freed:
+            bound = [obj["metadata"]["uid"] for obj in seen if self._finalizer in obj["metadata"].get("finalizers", ())]
+            self._freed = [uid for uid in self._freed if uid in bound]
         found = []
         for uid, name in list(self._made.items()):
             live = None if uid in alive else self._c.get(Key(*gk, namespace, name), fresh=True)
@@ -66,12 +81,13 @@ class Expectations:
                 found.append(live)
             else:
                 del self._made[uid]
-        if (len(self._made), len(self._gone)) != before:
+        if (len(self._made), len(self._gone), len(self._freed)) != before:
             self._keep()
         return found
 
     def _keep(self) -> None:
-        if self._made or self._gone:
-            self._c.memory[self._place] = {"uid": self._uid, "made": self._made, "gone": self._gone}
+        if self._made or self._gone or self._freed:
+            facts = {"uid": self._uid, "made": self._made, "gone": self._gone}
+            self._c.memory[self._place] = {**facts, "freed": self._freed} if self._freed else facts
         else:
             del self._c.memory[self._place]

@@ -71,8 +71,9 @@ def woken(event: Event, owner: GK, owned: Iterable[GK]) -> Iterable[Key]:
     return keys
 
 
-def claim(c: Client, owner: Json, kind: str, member: Member | None = None) -> list[Any]:
+def claim(c: Client, owner: Json, kind: str, member: Member | None = None, finalizer: str = "") -> list[Any]:
     """The objects of a kind that `owner` controls, after adoption and release, by name; terminating ones included.
+    `finalizer`: comes and goes with the controller reference.
 
     Orphans are looked for until the owner was observed for the first time. Those that come later, or were there before
     a restart, wake as themselves (`became_orphan`, `adopt_orphan`). Raises `Conflict` when an object changed meanwhile,
@@ -90,8 +91,9 @@ def claim(c: Client, owner: Json, kind: str, member: Member | None = None) -> li
         if matches(obj["metadata"].get("labels")) and (member is None or member(owner, obj)):
             mine.append(obj)
         elif alive:
-            _release(c, obj, meta["uid"])
-    if not alive or selector.empty or "observedGeneration" in (owner.get("status") or EMPTY):
+            _release(c, obj, meta["uid"], finalizer)
+    status = owner.get("status") or EMPTY
+    if not alive or selector.empty or "observedGeneration" in status or (finalizer and status):
         return mine
     checked = False
     for obj in c.list(kind, namespace, owner="", labels=owner["spec"]["selector"]):
@@ -100,7 +102,7 @@ def claim(c: Client, owner: Json, kind: str, member: Member | None = None) -> li
         if not checked and not can_adopt(c, owner):
             break
         checked = True
-        adopted = adopt(c, owner, obj)
+        adopted = adopt(c, owner, obj, finalizer)
         if adopted is not None:
             mine.append(adopted)
     return sorted(mine, key=lambda obj: obj["metadata"]["name"]) if checked else mine
@@ -125,21 +127,23 @@ def can_adopt(c: Client, owner: Json) -> bool:
     return live is not None and live["metadata"]["uid"] == owner["metadata"]["uid"] and not is_terminating(live)
 
 
-def adopt(c: Client, owner: Json, obj: Json) -> Any:
+def adopt(c: Client, owner: Json, obj: Json, finalizer: str = "") -> Any:
     """Makes `owner` the controller of an orphan; the object as it is then, or None when it is gone."""
     meta = obj["metadata"]
     owners = [*(meta.get("ownerReferences") or ()), controller_ref(owner)]
-    patch = {"metadata": {"uid": meta["uid"], "ownerReferences": owners}}
+    patch: dict[str, Any] = {"metadata": {"uid": meta["uid"], "ownerReferences": owners}}
+    if finalizer and finalizer not in (meta.get("finalizers") or ()):
+        patch["metadata"]["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
     try:
         return c.patch(obj, patch, rv=meta["resourceVersion"])
     except NotFound:
         return None
 
 
-def adopt_orphan(c: Client, orphan: Json | None, kind: str, member: Member | None = None) -> None:
-    """Gives an orphan to the first owner of a kind, by name, whose selector matches it."""
+def adopt_orphan(c: Client, orphan: Json | None, kind: str, member: Member | None = None, finalizer: str = "") -> bool:
+    """Gives an orphan to the first owner of a kind, by name, whose selector matches it. Whether there was one."""
     if orphan is None or is_terminating(orphan) or controller_of(orphan) is not None:
-        return
+        return False
     meta = orphan["metadata"]
     for owner in c.list(kind, meta["namespace"]):
         selector = LabelSelector.compile(owner["spec"]["selector"])
@@ -148,8 +152,9 @@ def adopt_orphan(c: Client, orphan: Json | None, kind: str, member: Member | Non
         if member is not None and not member(owner, orphan):
             continue
         if can_adopt(c, owner):
-            adopt(c, owner, orphan)
-            return
+            adopt(c, owner, orphan, finalizer)
+            return True
+    return False
 
 
 def became_orphan(old: Json | None, new: Json | None) -> bool:
@@ -161,12 +166,14 @@ def became_orphan(old: Json | None, new: Json | None) -> bool:
     return old.get("labels") != new.get("labels") or controller_of({"metadata": old}) is not None
 
 
-def _release(c: Client, obj: Json, uid: str) -> None:
+def _release(c: Client, obj: Json, uid: str, finalizer: str) -> None:
     meta = obj["metadata"]
     if is_terminating(obj):
         return
     left = [owner for owner in meta["ownerReferences"] if owner["uid"] != uid]
-    patch = {"metadata": {"uid": meta["uid"], "ownerReferences": left or None}}
+    patch: dict[str, Any] = {"metadata": {"uid": meta["uid"], "ownerReferences": left or None}}
+    if finalizer in (meta.get("finalizers") or ()):
+        patch["metadata"]["finalizers"] = [each for each in meta["finalizers"] if each != finalizer] or None
     try:
         c.patch(obj, patch, rv=meta["resourceVersion"])
     except NotFound:

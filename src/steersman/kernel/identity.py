@@ -65,6 +65,8 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule(None, "status.conditions[].lastProbeTime", "drop", "for people"),
     Rule(None, "status.conditions[].lastHeartbeatTime", "drop", "for people"),
     Rule(("", "Pod"), "status.startTime", "drop", "for people"),
+    Rule(("batch", "Job"), "status.startTime", "drop", "deadlines are read through c.after"),
+    Rule(("batch", "Job"), "status.completionTime", "drop", "for people; delays are read through c.after"),
     Rule(("", "Pod"), "status.containerStatuses[].state.running.startedAt", "drop", "for people"),
     Rule(("", "Pod"), "status.containerStatuses[].state.terminated.startedAt", "drop", "for people"),
     Rule(("", "Pod"), "status.containerStatuses[].state.terminated.finishedAt", "drop", "for people"),

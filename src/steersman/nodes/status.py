@@ -30,9 +30,13 @@ EXIT_CODE: Final = "steersman.dev/exit-code"
 ACCEPT: Final = "accept"
 START: Final = "start"
 COMPLETE: Final = "complete"
+END: Final = "end"
+"""A pod that somebody waits for (it has a finalizer) ends before it is removed, as the kubelet reports it."""
 REMOVE: Final = "remove"
 READY: Final = "ready"
 """The one edge of a node."""
+SIGTERM_CODE: Final = 143
+"""How a container ends that was asked to: 128 and the number of SIGTERM."""
 MAX_LIFETIME: Final = 1e9
 """Seconds, thirty years: whoever asks for more (or for "inf") asks for a pod that outlives its cluster."""
 SITE: Final = 0xFD53_7465_6572  # a unique local prefix (RFC 4193); the letters are "Steer"
@@ -60,10 +64,14 @@ def pod_address(node: str, uid: str) -> str:
 def next_edge(pod: Json) -> str:
     """The edge a bound pod is to take next; "" for none. A function of the pod alone."""
     meta = pod["metadata"]
-    if "deletionTimestamp" in meta:
-        return "" if meta.get("deletionGracePeriodSeconds") == 0 and meta.get("finalizers") else REMOVE
     status = pod.get("status") or EMPTY
     phase = status.get("phase") or "Pending"
+    if "deletionTimestamp" in meta:
+        if not meta.get("finalizers"):
+            return REMOVE
+        if phase not in ("Succeeded", "Failed"):
+            return END
+        return "" if meta.get("deletionGracePeriodSeconds") == 0 else REMOVE
     if phase == "Pending":
         return START if status.get("startTime") else ACCEPT
     if phase == "Running" and completes(pod):
@@ -104,8 +112,8 @@ def started_at(pod: Json) -> int:
 
 
 def after_edge(pod: Json, edge: str, time: str) -> dict[str, Any]:
-    """The whole status after ACCEPT, START or COMPLETE at `time` (RFC 3339). What others wrote of it is kept."""
-    return {ACCEPT: _accepted, START: _started, COMPLETE: _completed}[edge](pod, time)
+    """The whole status after ACCEPT, START, COMPLETE or END at `time` (RFC 3339). What others wrote of it is kept."""
+    return {ACCEPT: _accepted, START: _started, COMPLETE: _completed, END: _ended}[edge](pod, time)
 
 
 def _accepted(pod: Json, time: str) -> dict[str, Any]:
@@ -143,7 +151,15 @@ def _started(pod: Json, time: str) -> dict[str, Any]:
 
 
 def _completed(pod: Json, time: str) -> dict[str, Any]:
-    code = exit_code(pod)
+    return _terminated(pod, time, exit_code(pod))
+
+
+def _ended(pod: Json, time: str) -> dict[str, Any]:
+    return _terminated(pod, time, SIGTERM_CODE)
+
+
+def _terminated(pod: Json, time: str, code: int) -> dict[str, Any]:
+    """Every container ended with an exit code."""
     begun = {"startedAt": (pod.get("status") or EMPTY).get("startTime") or time}
     reason = "Completed" if code == 0 else "Error"
     containers = []
