@@ -341,9 +341,10 @@ def test_rules_of_success(policy, succeeded, message):
 # -- the end of a Job that is deleted ------------------------------------------------------------------------------
 
 
-def test_deletion_leaves_nothing():
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_deletion_leaves_nothing(propagation):
     w = settle(make([*RUN, GarbageCollector], [job(lasts="1000", parallelism=2, completions=2)]))
-    client(w).delete(WEB)
+    client(w).delete(WEB, propagation=propagation)
     settle(w)
     assert {obj.key.kind for obj in w.store.objects()} == {"Namespace"}
 
@@ -353,7 +354,7 @@ def test_orphans_lose_the_finalizer_and_are_adopted_again_with_it():
     pod = objects(w, "Pod")[0]
     spec = one(w, "Job").spec
     c = client(w)
-    c.delete(WEB)
+    c.delete(WEB, propagation="Background")  # nobody collects here
     c.patch(pod, {"metadata": {"ownerReferences": None}})
     settle(w)
     assert not one(w, "Pod", pod.metadata.name).metadata.get("finalizers")
@@ -412,7 +413,7 @@ def test_every_interleaving_completes_and_counts_each_pod_once(lag, crashes, ato
 
 
 def test_every_interleaving_with_a_deletion_leaves_no_pod_with_the_finalizer():
-    users = [user("delete", lambda c: c.delete(WEB))]
+    users = [user("delete", lambda c: c.delete(WEB, propagation="Background"))]
     found = explore(lambda: make([*RUN, GarbageCollector], [job()], users, lag=1, atomic=True))
     assert not found.findings
     assert {tuple(obj.key.kind for obj in w.store.objects()) for w in found.terminal} == {("Namespace",)}
