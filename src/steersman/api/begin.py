@@ -19,6 +19,7 @@ from steersman.api import apply, crd, deletion, errors, names, patch, preconditi
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
+from steersman.api.custom_rules import judged
 from steersman.api.definition import CRD, declared_kinds
 from steersman.api.escalation import GUARDED, guarded
 from steersman.api.kinds import Kind, Kinds, UnknownKind
@@ -328,7 +329,8 @@ class Writer:
 
     def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
         """The next version of one slot. Depends on the old version (but not on its revision), the request and uid."""
-        return self._write(kind, key, old, request, uid, by_of(request))
+        written = self._write(kind, key, old, request, uid, by_of(request))
+        return judged(kind, old, written) if kind.custom else written
 
     def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
         """The same, not judged: what admission plugins see of a write that is not valid, or not yet."""
@@ -346,7 +348,7 @@ class Writer:
             if new is old:
                 return old
         new.managers = draft.managers
-        return new
+        return judged(kind, old, Written(new)).obj if kind.custom else new
 
     def _write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str, by: By) -> Written:
         if request.verb == "apply":

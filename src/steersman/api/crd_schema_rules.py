@@ -1,8 +1,8 @@
 """Rules of the schemas in a CustomResourceDefinition: structural, complete, with sound defaults, in OpenAPI's words.
 
 Three passes, as kube-apiserver makes them: the schema is structural (`_structural`), its defaults fit it
-(`_defaults`), and each node uses OpenAPI as Kubernetes allows (`_openapi`). CEL rules are judged for their form only;
-whoever evaluates them judges the expressions. Source of the facts: apiextensions-apiserver 0.36,
+(`_defaults`), and each node uses OpenAPI as Kubernetes allows (`_openapi`). CEL rules are judged
+for their form, and last for what they say. Source of the facts: apiextensions-apiserver 0.36,
 pkg/apis/apiextensions/validation, pkg/apiserver/schema/validation.go and complete.go.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from steersman.api.custom_rules import expressions
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding, explain
 from steersman.api.pattern import PatternError, compile_pattern
@@ -71,9 +72,11 @@ def schema(out: Causes, path: str, root: Mapping[str, Json], has_status: bool) -
     _openapi(out, path, root, _Place())
     if len(out) == before:
         try:
-            from_trusted(root)
+            compiled = from_trusted(root)
         except (SchemaError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             out.append(Cause.invalid(path, "", f"error building validator: {str(problem).removeprefix(': ')}"))
+            return
+        out += expressions(compiled, path)
 
 
 def too_deep(root: Json) -> bool:
