@@ -162,6 +162,8 @@ class Api:
     def _create(self, store: Store, request: Request, kind: Kind) -> Outcome:
         if request.subresource == "binding":
             return self._bind(store, request, kind)
+        if (kind.gk, request.subresource) in TOKEN_PARTS:
+            return begin_token(store, request, kind, self.begin)
         if request.subresource:
             raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", "create", kind.group)
         body = preconditions.body(request, kind)

@@ -7,13 +7,14 @@ pkg/registry/authentication of Kubernetes 1.36 (what is checked, wording, which 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.api import errors, write
 from steersman.api.authz import Grant, Rbac
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.rbac import Ask
+from steersman.api.schema import Schema
 from steersman.api.user import User
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
@@ -35,15 +36,31 @@ REVIEWS: Final = frozenset({*ACCESS, RULES, SELF, TOKEN})
 """Kinds that are only ever asked."""
 
 
-def take(kind: Kind, body: Any, validation: str, warnings: list[str]) -> dict[str, Any]:
+class Named(NamedTuple):
+    """A kind of body that has no kind of its own in the registry: a subresource's."""
+
+    kind: str
+    group: str
+    version: str
+    schema: Schema
+    custom: bool = False
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of such a body."""
+        return f"{self.group}/{self.version}"
+
+
+def take(kind: Kind | Named, body: Any, validation: str, warnings: list[str]) -> dict[str, Any]:
     """The body as an object of `kind`: its parts checked against the schema. Raises `ApiError` 400."""
     if not isinstance(body, dict):
         raise errors.bad_request(f"the body must be a {kind.kind} object, not {type(body).__name__}")
     for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         if body.get(field, wanted) != wanted:
             given = errors.show(body[field])
-            raise errors.bad_request(f"{field} in the body is {given}, but the request is for {kind}")
+            raise errors.bad_request(f"{field} in the body is {given}, but the request is for {wanted}")
     by = write.By("unknown", "", validation, "")
+    named: Any = kind  # of either, only what both have is used
     mode = write.Mode(False, "", by, warnings)
     out: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": EMPTY}
     for part, value in body.items():
@@ -52,7 +69,7 @@ def take(kind: Kind, body: Any, validation: str, warnings: list[str]) -> dict[st
             continue
         if schema is None:
             warnings.append(f'unknown field "{part}"')
-        elif (taken := write.take_in(kind, schema, part, value, mode)) is not None:
+        elif (taken := write.take_in(named, schema, part, value, mode)) is not None:
             out[part] = taken
     return out
 

@@ -30,8 +30,9 @@ class Caller(Protocol):
 class Signer(Protocol):
     """Signs what must be signed: certificate requests, service account tokens."""
 
-    def sign(self, kind: str, payload: bytes) -> bytes:
-        """The signature, or the signed document."""
+    def sign(self, kind: str, payload: bytes) -> str:
+        """The signed document as text. `kind` "token": claims as JSON, to a token; "certificate": a request as JSON
+        (`api.certificates`), to PEM. Raises `ApiError` for what it cannot sign."""
 
 
 class Nodes(Protocol):

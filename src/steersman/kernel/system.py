@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .component import Component
-from .draw import draw_smallest
+from .draw import draw_smallest, model_call
 from .effect import GK, Effect, Outcome, Refused, Request
 from .identity import Canon
 from .reexec import Learned, Reconciler, Reexec, Vary
@@ -69,7 +69,7 @@ class System:
         """Failures of an item so far → microseconds until it is tried again; None: at any time (check)."""
         self.draw = draw or draw_smallest
         self.external = external
-        self.call = call
+        self.call = call or model_call
         self.refuse_conflict = refuse_conflict
         self.reexec = Reexec(self.loops, self.canon, twice, memo, vary)
         self.informers: list[set[GK]] = [set(loop.informers) for loop in self.loops]

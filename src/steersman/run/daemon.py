@@ -41,6 +41,7 @@ from steersman.serve.files import FileError
 from steersman.serve.http import ListenError, Server, serve
 from steersman.serve.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
+from steersman.serve.signer import Signer
 from steersman.serve.tls import Authority, renew, server_context
 
 log = logging.getLogger("steersman.run")
@@ -118,9 +119,11 @@ class ControlPlane:
         authority = Authority.open(place.pki)
         token = admin_token(tokens, settings.kubeconfig)
         save_tokens(place.tokens, tokens)
+        self.heads.signer = Signer.open(place.pki, authority)
         context = server_context(authority, address.names())
-        self.server = await self._listen(address, App(self.heads, tokens), context)
-        self.url = self._url(address)
+        app = App(self.heads, tokens)
+        self.server = await self._listen(address, app, context)
+        self.url = app.url = self._url(address)
         write_kubeconfig(settings.kubeconfig, self.url, authority.pem, token)
         loops.start()
         stack.push_async_callback(self._stop_loops, loops)

@@ -17,6 +17,7 @@ from steersman.journal import Input, Reconcile, Record, Sums
 from steersman.journal.record import Verb
 from steersman.kernel.effect import Call, Commit, Event, Outcome, Reply, Request
 from steersman.kernel.object import Object
+from steersman.kernel.ports import Signer
 from steersman.kernel.store import Store
 from steersman.run.load import retention, sums_of
 
@@ -75,14 +76,20 @@ def settle(future: Any, result: Done | ApiError) -> None:
         future.set_result(result)
 
 
-def perform(api: Api, store: Store, request: Request) -> Draws:
-    """Begins a request and answers the Calls that are random draws. Raises `ApiError`."""
+def perform(api: Api, store: Store, request: Request, signer: Signer | None = None) -> Draws:
+    """Begins a request and answers the Calls that are random draws or signatures. Raises `ApiError`.
+
+    Signatures are not among what was drawn: the log must not hold tokens.
+    """
     drawn: list[str] = []
     outcome = api.begin(store, request)
     while isinstance(outcome, Call):
-        if outcome.kind != "random":
+        if outcome.kind == "random":
+            outcome = _draw(outcome, drawn)
+        elif outcome.kind == "sign" and signer is not None:
+            outcome = outcome.resume(signer.sign(*outcome.question))
+        else:
             raise errors.internal(f"nobody answers calls of kind {outcome.kind!r} in this version")
-        outcome = _draw(outcome, drawn)
     return Draws(outcome, drawn)
 
 

@@ -30,6 +30,7 @@ from steersman.run.group import Done, Group, perform, settle, stage
 from steersman.run.load import load_store, sums_of
 from steersman.run.shared import share_parsed_values
 from steersman.run.tell import Teller
+from steersman.serve.signer import Signer
 from steersman.serve.wakeups import Wakeups
 
 log = logging.getLogger("steersman.run")
@@ -52,6 +53,8 @@ class Heads:
         self.api = api
         self.journal = journal
         self.now = (clock or WallClock()).now
+        self.signer: Signer | None = None
+        """Signs tokens and certificates; None: requests for them are refused."""
         self.epoch = journal.acquire(holder)
         self._head: Head = journal.head()
         self._durable = load_store(journal)
@@ -149,7 +152,7 @@ class Heads:
             settle(future, result)
 
     def _begin(self, request: Request, origin: str) -> Done:
-        outcome, drawn = perform(self.api, self._tentative, request)
+        outcome, drawn = perform(self.api, self._tentative, request, self.signer)
         if not isinstance(outcome, Commit):
             return Done(outcome, 0)
         event = stage(self._open, self._tentative, outcome, request, origin, drawn)

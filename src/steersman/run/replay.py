@@ -232,6 +232,8 @@ class _Again:
         try:
             outcome = self._api.begin(store, request)
             while isinstance(outcome, Call):
+                if outcome.kind == "sign":
+                    raise Unrepeatable(f"something was signed for {request.key}, and signatures are not kept")
                 outcome = outcome.resume(next(drawn))
         except (ApiError, StopIteration) as error:
             raise Differs(f"the write {request.verb} {request.key} now ends in {error!r}") from None

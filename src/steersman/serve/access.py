@@ -24,12 +24,14 @@ from steersman.api.user import (
     account_groups,
     account_of,
 )
+from steersman.serve.accounts import Rejected, judge
 from steersman.serve.backend import Backend
 from steersman.serve.message import Headers, Request
 from steersman.serve.tls import TLSError, subject_of
 from steersman.serve.tokens import Tokens
 
 BEARER: Final = "bearer "
+BAD_TOKEN: Final = "invalid bearer token"
 CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 AUTHENTICATION: Final = "authentication.k8s.io"
 IMPERSONATE: Final = "impersonate-"
@@ -76,7 +78,15 @@ class Access:
         found = self.tokens.identify(token)
         if found is not None:
             return Authenticated(User(found.user, _with_authenticated(found.groups)), audiences or (ISSUER,))
-        return Authenticated(None, (), "token not found")
+        signer = self.backend.signer
+        claims = None if signer is None else signer.verify(token)
+        if claims is None:
+            return Authenticated(None, (), BAD_TOKEN)
+        try:
+            account = judge(self.backend.store, self.backend.now(), token, claims, audiences)
+        except Rejected as error:
+            return Authenticated(None, (), f"[{BAD_TOKEN}, {error}]")
+        return Authenticated(account.user, account.audiences)
 
     def _authenticate(self, request: Request) -> User:
         """A certificate was verified by TLS and counts first, as in Kubernetes; a wrong token is never overlooked

@@ -19,7 +19,7 @@ from steersman.api.rbac import Ask
 from steersman.api.review import REVIEWS
 from steersman.api.user import User
 from steersman.kernel.object import Key
-from steersman.serve import openapi_v2, reviews
+from steersman.serve import issuer, openapi_v2, reviews
 from steersman.serve.accept import TABLE, Form, discovery_of, form_of
 from steersman.serve.access import Access
 from steersman.serve.answer import (
@@ -77,6 +77,8 @@ class App:
     def __init__(self, backend: Backend, tokens: Tokens) -> None:
         self.backend = backend
         self.access = Access(backend, tokens)
+        self.url = ""
+        """Where clients reach it, for documents that must say so."""
         self.frames = Frames()
         self._documents: tuple[object, Served, Discovery, OpenApi] | None = None
 
@@ -142,6 +144,8 @@ class App:
                 body = discovery.group(group)
             case ["apis", group, version]:
                 body = discovery.resources(group, version) if group else None
+            case ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"]:
+                return issuer.answer(segments, self.backend.signer, self.url)
             case ["openapi", "v2"]:
                 return openapi_v2.answer(request)
             case ["openapi", "v3", *rest]:

@@ -7,6 +7,7 @@ from typing import Protocol
 from steersman.api.begin import Api
 from steersman.kernel.effect import GK, Event, Reply, Request
 from steersman.kernel.store import Store
+from steersman.serve.signer import Signer
 
 
 class Backend(Protocol):
@@ -19,6 +20,10 @@ class Backend(Protocol):
     @property
     def store(self) -> Store:
         """The durable head: what may be shown. It does not change between two awaits."""
+
+    @property
+    def signer(self) -> Signer | None:
+        """Whose signatures clients' tokens have; None when there are no such tokens."""
 
     def now(self) -> int:
         """The clock, in microseconds."""

@@ -68,9 +68,11 @@ class Change(NamedTuple):
         return _shown(await self.send("create", "", body.value, options), warnings)
 
     async def create_part(self) -> Changed:
-        """POST to a subresource: a pod's binding."""
+        """POST to a subresource: a pod's binding, a service account's token."""
         options = write_options(self.http.query, "CreateOptions")
         body = self._body().value
+        if self._part == "token":
+            return _shown(await self.send("create", "token", body, options), ())
         named = (body.get("metadata") or {}) if isinstance(body, dict) else {}
         if not isinstance(named, dict) or named.get("name", self.route.name) != self.route.name:
             raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")

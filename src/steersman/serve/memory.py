@@ -22,6 +22,7 @@ from steersman.kernel.changelog import ChangeLog
 from steersman.kernel.effect import GK, Call, Commit, Event, Reply, Request, reply_of
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
+from steersman.serve.signer import Signer
 from steersman.serve.wakeups import Wakeups
 
 NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -59,11 +60,13 @@ class MemoryBackend:
         clock: Callable[[], int] = wall_clock,
         draw: Callable[[Any], str] = draw,
         log: ChangeLog | None = None,
+        signer: Signer | None = None,
     ) -> None:
         self.api = api or Api(Kinds.builtin(), admission=standard(controllers=()))
         self.store = Store() if store is None else store
         self.now = clock
         self._draw = draw
+        self.signer = signer or Signer()
         self._log = ChangeLog(self.store.rev) if log is None else log  # an empty log is falsy
         self._wakeups = Wakeups()
 
@@ -75,9 +78,12 @@ class MemoryBackend:
         """`write` without a loop, for setting a scene."""
         outcome = self.api.begin(self.store, request)
         while isinstance(outcome, Call):
-            if outcome.kind != "random":
+            if outcome.kind == "random":
+                outcome = outcome.resume(self._draw(outcome.question))
+            elif outcome.kind == "sign":
+                outcome = outcome.resume(self.signer.sign(*outcome.question))
+            else:
                 raise internal(f"nobody answers calls of kind {outcome.kind!r} here")
-            outcome = outcome.resume(self._draw(outcome.question))
         if isinstance(outcome, Reply):
             return outcome
         return self._commit(outcome)
