@@ -26,6 +26,8 @@ from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
 from steersman.api.times import time_text
+from steersman.api.token_request import PARTS as TOKEN_PARTS
+from steersman.api.token_request import begin as begin_token
 from steersman.api.write import By, Written
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object
