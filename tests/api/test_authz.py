@@ -260,8 +260,8 @@ def test_nobody_grants_what_they_do_not_hold():
     with pytest.raises(errors.Forbidden) as refused:
         cluster.role("big", wanted, user=jane)
     assert refused.value.message == (
-        f'clusterroles.{GROUP} "big" is forbidden: user "jane" (groups=["dev" "system:authenticated"]) is attempting to '
-        "grant RBAC permissions not currently held:\n"
+        f'clusterroles.{GROUP} "big" is forbidden: user "jane" (groups=["dev" "system:authenticated"]) is attempting '
+        "to grant RBAC permissions not currently held:\n"
         '{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}\n'
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list" "watch" "delete"]}\n'
         '{NonResourceURLs:["/debug/*"], Verbs:["get"]}'
