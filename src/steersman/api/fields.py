@@ -15,13 +15,14 @@ appear themselves, only what is in them does: `ALWAYS` names them, `appearing` i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 
 from steersman.api.schema import Schema
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, node, union
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, node, union, unshared
 from steersman.kernel.value import Frozen, FrozenList
 
 Change = tuple[FieldSet, FieldSet]
@@ -95,7 +96,8 @@ _by_value: dict[str, dict[Any, str]] = {}
 _NO_ELEMENTS: Final[dict[Any, str]] = {}
 
 
-def _key_element(names: list[str], values: list[Any]) -> str:
+def key_element(names: Iterable[str], values: Iterable[Any]) -> str:
+    """The path element of the item with these keys."""
     return "k:" + orjson.dumps(dict(zip(names, values, strict=True)), option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -122,7 +124,7 @@ def item_element(schema: Schema, item: Any) -> str | None:
             if element is None:
                 if len(known) >= CACHED_ELEMENTS:
                     known.clear()
-                element = known[value] = _key_element([name], [value])
+                element = known[value] = key_element([name], [value])
             return element
     names, values = [], []
     for name in keys:
@@ -132,7 +134,7 @@ def item_element(schema: Schema, item: Any) -> str | None:
         if value is not None:  # a key may be optional (ResourceClaim's shareID); it then is not part of the identity
             names.append(name)
             values.append(value)
-    return _key_element(names, values) if names else None
+    return key_element(names, values) if names else None
 
 
 def elements(schema: Schema | None, value: Any) -> list[str] | None:
@@ -196,9 +198,12 @@ def added(schema: Schema | None, value: Any) -> FieldSet:
             return _leaf_fields(tuple(value), True)
         return node({_FIELD[name]: deep.get(name, LEAF) for name in value}, True)
     if isinstance(value, list) and schema is not None and schema.list_type in ("map", "set"):
+        known = _by_value.get(schema.keys[0] if len(schema.keys) == 1 else "", _NO_ELEMENTS)
+        before = len(known)
         items = items_by_element(schema, value)
         if items:
-            return node({element: added(schema.items, item) for element, item in items.items()}, True)
+            found = {element: added(schema.items, item) for element, item in items.items()}
+            return node(found, True) if len(known) == before else unshared(found, True)
     return LEAF
 
 

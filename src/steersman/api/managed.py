@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from steersman.api import fields
 from steersman.api.kinds import Kind
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, difference, node, union
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, difference, node, share, union
 from steersman.kernel.object import Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
@@ -38,6 +38,8 @@ def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
         unowned = UNOWNED.get((*kind.gk, part))
         if unowned is not None:
             found = difference(found, unowned)
+        if part == "spec":
+            found = share(found)
         section.fields = found
     return found
 
@@ -54,7 +56,7 @@ def _fields_of(schema: Any, value: Any) -> FieldSet:
         return fields.added(schema, value)
     mark = getattr(value, "mark", None)
     if type(mark) is not FieldSet:
-        mark = value.mark = fields.added(schema, value)
+        mark = value.mark = share(fields.added(schema, value))
     return mark
 
 

@@ -48,9 +48,9 @@ _NAMES: Final[Mapping[tuple[str, str], Check]] = {
 }
 
 
-@lru_cache(rules.CHECKED)
 def _name(check: Check, text: str) -> tuple[Cause, ...]:
-    return tuple(Cause.invalid("metadata.name", text, problem) for problem in check(text))
+    problems = check(text)  # most names are new, so remembering does not help
+    return tuple([Cause.invalid("metadata.name", text, problem) for problem in problems]) if problems else ()
 
 
 @lru_cache(rules.CHECKED)

@@ -156,11 +156,14 @@ def ip(out: Causes, path: str, text: str) -> None:
 
 def pod_status(out: Causes, path: str, status: Object) -> None:
     """The status of a Pod."""
-    chosen(out, f"{path}.phase", status.get("phase") or None, PHASES)
-    for index, address in enumerate(status.get("podIPs") or ()):
-        ip(out, f"{path}.podIPs[{index}]", address.get("ip") or "")
-    for index, address in enumerate(status.get("hostIPs") or ()):
-        ip(out, f"{path}.hostIPs[{index}]", address.get("ip") or "")
+    phase = status.get("phase")
+    if phase and phase not in PHASES:
+        chosen(out, f"{path}.phase", phase, PHASES)
+    for field in ("podIPs", "hostIPs"):
+        for index, address in enumerate(status.get(field, ())):
+            text = address.get("ip") or ""
+            if not _is_ip(text):
+                ip(out, f"{path}.{field}[{index}]", text)
     name = status.get("nominatedNodeName")
     if name:
         rules.named(out, f"{path}.nominatedNodeName", name, rules.dns_subdomain)

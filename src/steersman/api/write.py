@@ -18,6 +18,7 @@ from steersman.api.kinds import Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.prepare import PREPARED
 from steersman.api.schema import Schema
+from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
@@ -343,8 +344,14 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         new = _with_finalizers(kind, old, body, by, warnings)
     else:
         new = _with_body(kind, old, body, by, warnings)
-    if new is old or new.same_content(old):
+    status_only = by.subresource == "status"
+    if new is old or (not status_only and new.same_content(old)):
         return Written(old, tuple(warnings))
+    if status_only:
+        entries = reported(kind, old, new, by.manager, by.time)
+        if entries is not None:
+            new.managers = entries
+            return Written(new, tuple(warnings))
     change = changes(kind, old, new)
     new.managers = record_update(kind, old.managers, change, by.manager, by.subresource, by.time)
     return Written(new, tuple(warnings))
@@ -353,7 +360,9 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
 def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
     value = body.get("status")
     section = None if value is None else take_section(kind, "status", value, old.key.name, by, warnings)
-    if section is not None and old.status is not None and section.digest == old.status.digest:
+    if section is old.status or (
+        section is not None and old.status is not None and section.digest == old.status.digest
+    ):
         return old
     return old.replace(status=section, rv=0)
 

@@ -4,8 +4,9 @@ A `FieldSet` is a trie. Its edges are path elements in FieldsV1 text: `f:name` (
 `k:{"name":"web"}` (an item of an associative list, by its keys) and `v:"x"` (an element of a set). A node is a
 *member* when the path that ends there is itself in the set; every leaf is a member.
 
-Equal subtrees are usually one object: podIPs and owner keys make whole sets unique, but everything beside
-them is shared. The algebra therefore tests identity first. The format is described by the Kubernetes API
+Equal subtrees are usually one object. What names an item that nobody named before (a pod's own address) would only
+fill the tables: such a set, and every set it is part of, is *unshared*, and everything beside it is shared. The
+algebra therefore tests identity first. The format is described by the Kubernetes API
 reference (FieldsV1) and by structured-merge-diff's documentation.
 """
 
@@ -28,13 +29,15 @@ _table: dict[tuple[Any, ...], FieldSet] = {}
 _names: dict[tuple[str, ...], tuple[str, ...]] = {}
 _shapes: dict[tuple[Any, ...], FieldSet] = {}
 """Nodes by their items in the order they came: most are asked for again and again in the same order."""
+_orders: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
+"""Names in the order they came → the same sorted, and where each stood."""
 _unions: dict[tuple[FieldSet, FieldSet], FieldSet] = {}
 
 
 class FieldSet:
     """An immutable set of field paths. Build it with `node`; compare with `==`; combine with `|`, `-`, `&`."""
 
-    __slots__ = ("_digest", "kids", "member", "names")
+    __slots__ = ("_digest", "kids", "member", "names", "shared")
 
     names: tuple[str, ...]
     """Path elements below this node, sorted."""
@@ -42,12 +45,15 @@ class FieldSet:
     """The subtree of each element of `names`, in the same order."""
     member: bool
     """Whether the path that ends at this node is in the set."""
+    shared: bool
+    """Whether an equal set made later is mostly this very object."""
     _digest: int
 
-    def __init__(self, names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> None:
+    def __init__(self, names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool, shared: bool = False) -> None:
         self.names = names
         self.kids = kids
         self.member = member
+        self.shared = shared
         self._digest = -1
 
     def __eq__(self, other: object) -> bool:
@@ -118,25 +124,57 @@ def _collect(node: FieldSet, prefix: tuple[str, ...], out: list[tuple[str, ...]]
         _collect(kid, (*prefix, name), out)
 
 
-NOTHING: Final = FieldSet((), (), False)
-LEAF: Final = FieldSet((), (), True)
+NOTHING: Final = FieldSet((), (), False, True)
+LEAF: Final = FieldSet((), (), True, True)
 
 
 def node(items: dict[str, FieldSet], member: bool = False) -> FieldSet:
     """The set with the given subtrees; shared with an equal one where known. The subtrees must not be empty."""
     if not items:
         return LEAF if member else NOTHING
-    shape = (tuple(items), tuple(items.values()), member)
+    return _node(tuple(items), tuple(items.values()), member)
+
+
+def unshared(items: dict[str, FieldSet], member: bool = False) -> FieldSet:
+    """`node` for a set that will hardly be made again: no table hears of it."""
+    names = tuple(sorted(items))
+    return FieldSet(names, tuple([items[name] for name in names]), member)
+
+
+def share(found: FieldSet) -> FieldSet:
+    """The shared set that is equal to this one: for a set that many objects will have."""
+    if found.shared:
+        return found
+    return _intern(found.names, tuple([share(kid) for kid in found.kids]), found.member)
+
+
+def _node(given: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> FieldSet:
+    """The set of these names, in any order, with these subtrees."""
+    shape = (given, kids, member)
     found = _shapes.get(shape)
-    if found is None:
-        if len(_shapes) >= MEMO_LIMIT:
-            _shapes.clear()
-        names = tuple(sorted(items))
-        found = _shapes[shape] = _intern(names, tuple([items[name] for name in names]), member)
+    if found is not None:
+        return found
+    order = _orders.get(given)
+    if order is None:
+        if len(_orders) >= MEMO_LIMIT:
+            _orders.clear()
+        places = sorted(range(len(given)), key=given.__getitem__)
+        order = _orders[given] = (tuple([given[place] for place in places]), tuple(places))
+    names, places_of = order
+    sorted_kids = tuple([kids[place] for place in places_of])
+    for kid in kids:
+        if not kid.shared:
+            return FieldSet(names, sorted_kids, member)
+    if len(_shapes) >= MEMO_LIMIT:
+        _shapes.clear()
+    found = _shapes[shape] = _intern(names, sorted_kids, member)
     return found
 
 
 def _intern(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) -> FieldSet:
+    for kid in kids:
+        if not kid.shared:
+            return FieldSet(names, kids, member)
     shape = (names, kids, member)
     found = _table.get(shape)
     if found is not None:
@@ -145,58 +183,47 @@ def _intern(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) ->
         _table.clear()
         _names.clear()
     names = _names.setdefault(names, names)
-    made = _table[(names, kids, member)] = FieldSet(names, kids, member)
+    made = _table[(names, kids, member)] = FieldSet(names, kids, member, True)
     return made
 
 
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
     """Paths in either set."""
-    return _union(a, b, 0)
-
-
-SHARED_DEPTH: Final = 2
-"""Nodes above this depth (a whole object's set, and a section's) hardly ever recur: sharing them is not tried."""
-
-
-def _union(a: FieldSet, b: FieldSet, depth: int) -> FieldSet:
     if a is b or not (b.names or b.member):
         return a
     if not (a.names or a.member):
         return b
     if not b.names:
         return a if a.member else _intern(a.names, a.kids, True)
-    if depth < SHARED_DEPTH:
-        return _joined(a, b, depth)
+    if not (a.shared and b.shared):
+        return _joined(a, b)
     found = _unions.get((a, b))
     if found is None:
         if len(_unions) >= MEMO_LIMIT:
             _unions.clear()
-        found = _unions[(a, b)] = _joined(a, b, depth)
+        found = _unions[(a, b)] = _joined(a, b)
     return found
 
 
-def _joined(a: FieldSet, b: FieldSet, depth: int) -> FieldSet:
+def _joined(a: FieldSet, b: FieldSet) -> FieldSet:
     """The union of two sets that both have something, `b`'s names mostly being among `a`'s."""
     member = a.member or b.member
     names, kids = a.names, list(a.kids)
-    extra: dict[str, FieldSet] = {}
+    extra: list[str] = []
     changed = member is not a.member
     for name, kid in zip(b.names, b.kids, strict=True):
         if name in names:
             at = names.index(name)
-            both = _union(kids[at], kid, depth + 1)
+            both = union(kids[at], kid)
             if both is not kids[at]:
                 kids[at] = both
                 changed = True
         else:
-            extra[name] = kid
+            extra.append(name)
+            kids.append(kid)
     if extra:
-        return node({**dict(zip(names, kids, strict=True)), **extra}, member)
-    if not changed:
-        return a
-    if depth < SHARED_DEPTH:
-        return FieldSet(names, tuple(kids), member)
-    return _intern_or_leaf(names, tuple(kids), member)
+        return _node((*names, *extra), tuple(kids), member)
+    return _intern(names, tuple(kids), member) if changed else a
 
 
 def covers(a: FieldSet, b: FieldSet) -> bool:

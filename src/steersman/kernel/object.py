@@ -191,6 +191,7 @@ class Object:
         "rest",
         "rv",
         "spec",
+        "standing",
         "status",
         "times",
     )
@@ -216,6 +217,8 @@ class Object:
         self.status = status
         self.managers = managers
         self.node = node
+        self.standing: Any = None
+        """How its status is owned, once somebody found out (`api.status_fields`)."""
         self._term = -1
         self._content = -1
         self.times: tuple[int, ...] | None = None
@@ -296,6 +299,7 @@ class Object:
         other = self.replace(rv=rv)
         other._canon = self._canon
         other._content = self._content
+        other.standing = self.standing
         other.times = self.times
         return other
 
