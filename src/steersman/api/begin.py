@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, crd, deletion, errors, names, patch, preconditions, versions, write
+from steersman.api import apply, crd, deletion, errors, eviction, names, patch, preconditions, versions, write
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
@@ -166,6 +166,11 @@ class Api:
             return self._bind(store, request, kind)
         if (kind.gk, request.subresource) in TOKEN_PARTS:
             return begin_token(store, request, kind, self.begin)
+        if request.subresource == eviction.SUBRESOURCE and kind.gk == POD:
+            old = preconditions.existing(store, request.key, kind)
+            preconditions.check_rv(old, kind, request.options.get("rv"))
+            marked = eviction.mark(old, time_text(request.now // MICRO))
+            return Reply(200, obj=old) if marked is old else _committed(request, old.key, old, marked, 200)
         if request.subresource:
             raise errors.method_not_allowed(f"{kind.plural}/{request.subresource}", "create", kind.group)
         body = preconditions.body(request, kind)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from steersman.api.begin import Api
+from steersman.api.errors import ApiError
 from steersman.api.events import Said
+from steersman.api.eviction import evict
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.times import MICRO, parse_time, time_text
 from steersman.kernel.effect import Effect, ListQuery, Request
@@ -197,6 +199,25 @@ class Client:
                 return False
             raise
         return True
+
+    def evict(self, pod: Any, *, uid: str = "", rv: str = "", grace: int | None = None) -> None:
+        """Evicts a pod: deletes it, unless its PodDisruptionBudget forbids it (`TooManyRequests`)."""
+        options: dict[str, Any] = {"uid": uid, "rv": rv}
+        if grace is not None:
+            options["grace"] = grace
+        steps = evict(self.api.kinds, self._key(pod), options, self.manager)
+        value: Any = None
+        failure: ApiError | None = None
+        while True:
+            try:
+                effect = steps.send(value) if failure is None else steps.throw(failure)
+            except StopIteration:
+                return
+            value, failure = None, None
+            try:
+                value = self._exchange(effect)
+            except ApiError as error:
+                failure = error
 
     def bind(self, pod: Any, node: str) -> Any:
         """Places a pod on a node."""

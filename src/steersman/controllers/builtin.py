@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.controller import Controller, controller_name
 from steersman.controllers.deployment import Deployment
+from steersman.controllers.disruption import Disruption
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
 from steersman.controllers.namespace import NamespaceController
@@ -20,6 +21,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     Job,
     GarbageCollector,
     NamespaceController,
+    Disruption,
 )
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
 

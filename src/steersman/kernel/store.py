@@ -63,6 +63,13 @@ def _node_name(obj: Object) -> tuple[str, ...]:
     return (obj.node,) if obj.node else ()
 
 
+def _namespace(obj: Object) -> tuple[str, ...]:
+    return (obj.key.namespace,)
+
+
+BUDGETS: Final = Index("budgets", ("policy", "PodDisruptionBudget"), (), _namespace)
+"""The budgets of a namespace: a pod's event finds those that may be about it, and costs nothing where there are
+none."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -85,7 +92,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

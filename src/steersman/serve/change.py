@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import errors
+from steersman.api import errors, eviction
 from steersman.api.kinds import Kinds
 from steersman.api.user import User
 from steersman.kernel import effect
@@ -15,6 +15,7 @@ from steersman.kernel.object import Key, Object
 from steersman.serve import message
 from steersman.serve.backend import Backend
 from steersman.serve.body import Body, read_object, read_patch
+from steersman.serve.evict import evict, options_of
 from steersman.serve.listing import list_page
 from steersman.serve.options import delete_options, list_options, manager_of, write_options
 from steersman.serve.route import Route
@@ -68,17 +69,22 @@ class Change(NamedTuple):
         return _shown(await self.send("create", "", body.value, options), warnings)
 
     async def create_part(self) -> Changed:
-        """POST to a subresource: a pod's binding, a service account's token."""
+        """POST to a subresource: a pod's binding or eviction, a service account's token."""
         options = write_options(self.http.query, "CreateOptions")
         body = self._body().value
         if self._part == "token":
             return _shown(await self.send("create", "token", body, options), ())
+        if self._part == eviction.SUBRESOURCE:
+            wanted = options_of(body, self.route.name, options, self.http.query)
+            manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
+            await evict(self.backend, self._key, wanted, self.actor, manager)
+            return Changed(201, document={**_success(), "code": 201})
         named = (body.get("metadata") or {}) if isinstance(body, dict) else {}
         if not isinstance(named, dict) or named.get("name", self.route.name) != self.route.name:
             raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")
         options["uid"] = named.get("uid") or ""
         await self.send("create", self._part, body, options)
-        return Changed(201, document=_success())
+        return Changed(201, document={**_success(), "code": 201})
 
     async def update(self) -> Changed:
         """PUT of an object, of its status, or of the finalizers of a namespace."""
@@ -114,18 +120,21 @@ class Change(NamedTuple):
         return read_object(self.http.headers.get("content-type"), self.http.body, None if kind.custom else named)
 
     @property
+    def _key(self) -> Key:
+        return Key(*self.route.kind.gk, self.route.namespace, self.route.name)
+
+    @property
     def _part(self) -> str:
         return self.route.part.name if self.route.part else ""
 
     async def send(self, verb: str, part: str, body: Any, options: dict[str, Any]) -> Reply:
         """Hands a request for the object of the route to the machine."""
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
-        key = Key(*self.route.kind.gk, self.route.namespace, self.route.name)
         now = self.backend.now()
         options["user"] = self.user
         if self.route.kind.custom:
             options["version"] = self.route.kind.version
-        return await self.backend.write(effect.Request(verb, key, body, part, self.actor, manager, now, options))
+        return await self.backend.write(effect.Request(verb, self._key, body, part, self.actor, manager, now, options))
 
     # -- delete ------------------------------------------------------------------------------------------------
 

@@ -69,7 +69,9 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
         verbs: tuple[str, ...] = ()
         if endpoint.name == "status" or (endpoint.name == "scale" and (kind.custom or kind.gk in SCALED)):
             verbs = ("get", "patch", "update")
-        elif (endpoint.name, kind.gk) in (("binding", ("", "Pod")), ("token", ("", "ServiceAccount"))):
+        elif endpoint.name in ("binding", "eviction") and kind.gk == ("", "Pod"):
+            verbs = ("create",)
+        elif (endpoint.name, kind.gk) == ("token", ("", "ServiceAccount")):
             verbs = ("create",)
         elif (endpoint.name, kind.gk) == ("finalize", ("", "Namespace")):
             verbs = ("update",)
