@@ -104,6 +104,10 @@ class Api:
     def at(self, store: Store) -> Kinds:
         """The kinds that can be written to a store: a pure function of the definitions in it."""
         found: tuple[Kind, ...] | None = store.derived(CRD, declared_kinds)
+        return self.declaring(found) if found else self.kinds
+
+    def declaring(self, found: tuple[Kind, ...]) -> Kinds:
+        """The kinds there are with these, which definitions declare."""
         if not found:
             return self.kinds
         made = self._registries.get(found)

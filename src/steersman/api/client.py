@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from steersman.api.begin import Api
+from steersman.api.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.events import Said
 from steersman.api.eviction import evict
-from steersman.api.kinds import Kind, Kinds
+from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.times import MICRO, parse_time, time_text
 from steersman.kernel.effect import Effect, ListQuery, Request
 from steersman.kernel.object import Key, Object
@@ -82,8 +83,22 @@ class Client:
     # -- names -------------------------------------------------------------------------------------------------
 
     def kind(self, text: str) -> Kind:
-        """The kind a text names: `apps/v1/Deployment`, `v1/Pod`, `deploy`."""
-        return self.api.kinds.find(text)
+        """The kind a text names: `apps/v1/Deployment`, `v1/Pod`, `deploy`. Raises `UnknownKind`."""
+        try:
+            return self.api.kinds.find(text)
+        except UnknownKind:
+            return self.kinds().find(text)
+
+    def kind_of(self, group: str, kind: str) -> Kind:
+        """The kind of a group and exact name. Raises `UnknownKind`."""
+        try:
+            return self.api.kinds.get(group, kind)
+        except UnknownKind:
+            return self.kinds().get(group, kind)
+
+    def kinds(self) -> Kinds:
+        """Every kind there is. Which custom ones there are, the definitions say: a live read of them."""
+        return self.api.declaring(declared_kinds(self._list(ListQuery(CRD, None), True)))
 
     def key(self, kind: str, name: str, namespace: str = "") -> Key:
         """The key of an object of a kind."""

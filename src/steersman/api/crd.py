@@ -17,7 +17,7 @@ from steersman.api import errors
 from steersman.api.definition import CRD, condition_holds
 from steersman.api.errors import Cause
 from steersman.api.times import time_text
-from steersman.kernel.effect import MICRO, Call, Commit, Outcome, Reply, Request
+from steersman.kernel.effect import MICRO, Call, Commit, Outcome, Request
 from steersman.kernel.object import Object, Section
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY, freeze
@@ -29,7 +29,9 @@ _NAMES: Final = ("plural", "singular", "kind", "listKind", "shortNames", "catego
 
 
 def settle(store: Store, request: Request, outcome: Outcome) -> Outcome:
-    """The outcome of a write to a definition, with what the server adds. Raises `ApiError` 422."""
+    """The outcome of a write to a definition, with what the server adds. Raises `ApiError` 422.
+
+    A write that changes nothing has the names examined again: another definition may have given them free."""
     if isinstance(outcome, Call):
         resume = outcome.resume
         return outcome._replace(resume=lambda answer: settle(store, request, resume(answer)))
@@ -43,11 +45,15 @@ def settle(store: Store, request: Request, outcome: Outcome) -> Outcome:
                 _check_status(new)
             return outcome
         return outcome._replace(new=_written(store, old, new, time))
-    if request.verb in ("create", "update", "patch", "apply") and request.options.get("dry_run") and outcome.obj:
-        old = store.get(request.key)
-        if outcome.obj is not old and not request.subresource:
-            return Reply(outcome.code, obj=_written(store, old, outcome.obj, time), warnings=outcome.warnings)
-    return outcome
+    if request.verb not in ("create", "update", "patch", "apply") or request.subresource or outcome.obj is None:
+        return outcome
+    old = store.get(request.key)
+    new = _written(store, old, outcome.obj, time)
+    if request.options.get("dry_run"):
+        return outcome._replace(obj=new)
+    if new is outcome.obj or old is None:
+        return outcome
+    return Commit(request.key, old, new.replace(rv=0), outcome.code, outcome.warnings)
 
 
 def _written(store: Store, old: Object | None, new: Object, time: str) -> Object:

@@ -15,8 +15,9 @@ from steersman.api import errors
 from steersman.api.begin import Api
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Loop, controller_name, place_of
+from steersman.api.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
-from steersman.api.kinds import Kinds, UnknownKind
+from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
 from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
@@ -47,9 +48,19 @@ class State:
         self, kind: str, *, owner: Any = None, labels: Mapping[str, str] | None = None, namespace: str | None = None
     ) -> list[Any]:
         """Objects of a kind, by (transitive) owner, labels and namespace."""
-        gk = self._kinds.find(kind).gk
+        gk = self._kind(kind).gk
         found = self._store.list(gk, namespace) if owner is None else self._owned(owner, gk)
         return [obj.value for obj in found if _has_labels(obj, labels) and namespace in (None, obj.key.namespace)]
+
+    def _kind(self, text: str) -> Kind:
+        """The kind a text names, be it one that a definition in this state declares."""
+        try:
+            return self._kinds.find(text)
+        except UnknownKind:
+            found = self._store.derived(CRD, declared_kinds)
+            if not found:
+                raise
+            return self._kinds.with_stored(found).find(text)
 
     def count(self, kind: str, *, owner: Any = None, labels: Mapping[str, str] | None = None) -> int:
         """How many objects of a kind there are."""
@@ -201,8 +212,11 @@ class Scenario:
         users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
 
         def refuse(request: Request) -> ApiError:
-            kind = api.kinds.get(request.key.group, request.key.kind)
-            return errors.conflict(kind.plural, request.key.name, group=kind.group)
+            try:
+                plural = api.kinds.get(request.key.group, request.key.kind).plural
+            except UnknownKind:  # a kind that a definition in the store declares
+                plural = request.key.kind.lower()
+            return errors.conflict(plural, request.key.name, group=request.key.group)
 
         return System(
             api.begin,

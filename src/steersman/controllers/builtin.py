@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from steersman.api.controller import Controller, controller_name
+from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
 from steersman.controllers.garbage import GarbageCollector
@@ -22,6 +23,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     GarbageCollector,
     NamespaceController,
     Disruption,
+    DefinitionController,
 )
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
 

@@ -196,7 +196,7 @@ def _classify(c: Client, key: Key, item: Json) -> Owners:
 
 def _kind_of(c: Client, key: Key, item: Json, owner: Json) -> Kind:
     try:
-        kind = c.api.kinds.get(owner["apiVersion"].rpartition("/")[0], owner["kind"])
+        kind = c.kind_of(owner["apiVersion"].rpartition("/")[0], owner["kind"])
     except UnknownKind:
         raise Unresolvable(final=False) from None
     if kind.namespaced and not key.namespace:

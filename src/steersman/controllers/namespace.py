@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from steersman.api.client import Client, key_of
+from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
-from steersman.api.errors import Conflict
 from steersman.controllers.conditions import condition, find, without
+from steersman.controllers.sweep import sweep
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -41,11 +41,11 @@ class NamespaceController(Controller):
         namespace = c.get(key)
         if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
             return None
-        left = _delete(c, c.list("v1/Pod", key.name, fresh=True))
+        left = sweep(c, c.list("v1/Pod", key.name, fresh=True))
         if not left:
-            for kind in c.api.kinds.all():
+            for kind in c.kinds().all():
                 if kind.namespaced and kind.gk != ("", "Pod"):
-                    left += _delete(c, c.list(f"{kind.api_version}/{kind.kind}", key.name, fresh=True))
+                    left += sweep(c, c.list(f"{kind.api_version}/{kind.kind}", key.name, fresh=True))
         if left:
             _tell(c, namespace, left)
             return LOOK_AGAIN
@@ -53,20 +53,6 @@ class NamespaceController(Controller):
         if len(finalizers) != len(namespace["spec"].get("finalizers") or ()):
             c.update({**namespace, "spec": {**namespace["spec"], "finalizers": finalizers}}, "finalize")
         return None
-
-
-def _delete(c: Client, found: list[Any]) -> list[Any]:
-    """Asks for the deletion of all; returns those that are not gone at once."""
-    for obj in found:
-        meta = obj["metadata"]
-        if "deletionTimestamp" in meta:
-            continue
-        try:
-            c.delete(obj, uid=meta["uid"])
-        except Conflict:  # another incarnation: the next look finds it
-            continue
-    live = [c.get(key_of(obj), fresh=True) for obj in found]
-    return [obj for obj in live if obj is not None]
 
 
 def _tell(c: Client, namespace: Any, left: list[Any]) -> None:
