@@ -4,7 +4,8 @@ import pytest
 
 from steersman.kernel.value import freeze
 from steersman.serve.ages import age, human
-from steersman.serve.columns import COLUMNS, PLAIN, selector_text
+from steersman.serve.columns import COLUMNS, PLAIN
+from steersman.serve.labels_text import selector_text
 from steersman.serve.pod_row import pod_conditions
 
 NOW = 1_790_000_000_000_000

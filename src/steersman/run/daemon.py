@@ -121,7 +121,7 @@ class ControlPlane:
         save_tokens(place.tokens, tokens)
         self.heads.signer = Signer.open(place.pki, authority)
         context = server_context(authority, address.names())
-        app = App(self.heads, tokens)
+        app = App(self.heads, tokens, {"journal": self.heads.trouble})
         self.server = await self._listen(address, app, context)
         self.url = app.url = self._url(address)
         write_kubeconfig(settings.kubeconfig, self.url, authority.pem, token)

@@ -304,6 +304,12 @@ class Heads:
         """Whether writes are under way."""
         return bool(self._open) or self._flying is not None
 
+    def trouble(self) -> str:
+        """Why writes are not made durable; "" when they are."""
+        if self.stopped is not None:
+            return str(self.stopped)
+        return "the journal refused the last group of writes" if self._failing else ""
+
     def check(self) -> None:
         """Asserts that both heads agree with what was appended, when nothing is under way."""
         assert sums_of(self._durable) == sums_of(self._tentative)

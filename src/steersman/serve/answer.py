@@ -80,10 +80,10 @@ def json_answer(code: int, body: bytes, form: Form = JSON) -> Response:
     return Response(code, form_headers(form), body)
 
 
-def text_answer(text: str) -> Response:
+def text_answer(text: str, code: int = 200, content_type: str = "text/plain; charset=utf-8") -> Response:
     """A plain text answer."""
-    headers = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"), NO_CACHE)
-    return Response(200, headers, text.encode())
+    headers = (("content-type", content_type), ("x-content-type-options", "nosniff"), NO_CACHE)
+    return Response(code, headers, text.encode())
 
 
 def status_answer(error: ApiError) -> Response:

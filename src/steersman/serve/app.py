@@ -8,6 +8,8 @@ wrong comes back as a Kubernetes Status.
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -36,8 +38,12 @@ from steersman.serve.asked import asked
 from steersman.serve.backend import Backend
 from steersman.serve.change import Change, Changed
 from steersman.serve.columns import columns_of
+from steersman.serve.computed import COMPUTED, Seen, objects
 from steersman.serve.discovery import Discovery
+from steersman.serve.encoding import compressed
 from steersman.serve.frames import Frames
+from steersman.serve.health import PATHS as HEALTH_PATHS
+from steersman.serve.health import Check, Health
 from steersman.serve.listing import check_not_ahead, list_page
 from steersman.serve.message import Request, Response
 from steersman.serve.openapi import OpenApi
@@ -45,13 +51,14 @@ from steersman.serve.options import list_options, revision
 from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
-from steersman.serve.served import Served
+from steersman.serve.served import DEPRECATED, Served
+from steersman.serve.telemetry import CONTENT_TYPE as METRICS_TYPE
+from steersman.serve.telemetry import Asked, Telemetry
 from steersman.serve.tokens import Tokens
 from steersman.serve.watch import Watch
 
 log = logging.getLogger("steersman.serve")
 
-HEALTH: Final = ("healthz", "livez", "readyz")
 INCLUDES: Final = ("", "Metadata", "None", "Object")
 VERSION: Final = {
     "major": "1",
@@ -74,8 +81,11 @@ VERSION: Final = {
 class App:
     """The handler. `tokens` may change while it serves. The kinds are those of `backend.api` when a request comes."""
 
-    def __init__(self, backend: Backend, tokens: Tokens) -> None:
+    def __init__(self, backend: Backend, tokens: Tokens, checks: Mapping[str, Check] | None = None) -> None:
         self.backend = backend
+        self.health = Health(checks)
+        self.telemetry = Telemetry()
+        self.started = backend.now()
         self.access = Access(backend, tokens)
         self.url = ""
         """Where clients reach it, for documents that must say so."""
@@ -84,6 +94,12 @@ class App:
 
     async def __call__(self, request: Request) -> Response:
         """Answers one request; never raises but for its own cancellation."""
+        start = time.perf_counter()
+        response = await self._guarded(request)
+        self.telemetry.answered(Asked(*request.labels), response.status, time.perf_counter() - start)
+        return compressed(request, response)
+
+    async def _guarded(self, request: Request) -> Response:
         try:
             return await self._answer(request)
         except errors.ApiError as error:
@@ -100,13 +116,16 @@ class App:
             _ = request.query
         except ValueError as error:
             raise errors.bad_request(f"the query cannot be read: {error}") from None
-        if segments and segments[0] in HEALTH and not request.query.pairs and len(segments) == 1:
-            return text_answer("ok")
+        if segments and segments[0] in HEALTH_PATHS and not request.query.pairs and len(segments) == 1:
+            return self.health.answer(segments[0], [], request.query)
         user = self.access.user_of(request)
         ask = asked(request, segments)
         self.access.authorize(user, ask)
         if not ask.path:
-            return await self._resource(request, user, ask, resource_route(self._current()[0], segments))
+            route = resource_route(self._current()[0], segments)
+            response = await self._resource(request, user, ask, route)
+            warning = DEPRECATED.get(route.kind.gk)
+            return response if warning is None else with_warnings(response, (warning,))
         if request.method not in ("GET", "HEAD"):
             raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on this path")
         return self._document(request, segments)
@@ -129,7 +148,9 @@ class App:
             case ["version"]:
                 body = orjson.dumps(VERSION)
             case [("healthz" | "livez" | "readyz") as name, *rest]:
-                return self._health(request, name, rest)
+                return self.health.answer(name, rest, request.query)
+            case ["metrics"]:
+                return text_answer(self.telemetry.text(self.backend.store), content_type=METRICS_TYPE)
             case [("api" | "apis") as root] if version:
                 parameters = f"g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
                 content_type = f"application/json;{parameters}"
@@ -151,24 +172,18 @@ class App:
             case ["openapi", "v3", *rest]:
                 return openapi.answer("/".join(rest), request)
             case []:
-                roots = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+                roots = ["/api", "/apis", *self.health.paths(), "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
                 body = orjson.dumps({"paths": roots})
         if body is None:
             raise errors.resource_not_found()
         return Response(200, JSON_HEADERS, body)
-
-    def _health(self, request: Request, name: str, rest: list[str]) -> Response:
-        if rest and rest != ["ping"]:
-            raise errors.resource_not_found()
-        if "verbose" not in request.query:
-            return text_answer("ok")
-        return text_answer(f"[+]ping ok\n{name} check passed\n")
 
     # -- resources ---------------------------------------------------------------------------------------------
 
     async def _resource(self, request: Request, user: User, ask: Ask, route: Route) -> Response:
         verb = _verb(request, route)
         _check_same(ask, route, verb)
+        request.labels = labels_of(route, verb)
         allowed = route.part.verbs if route.part else VERBS if route.kind.custom else route.kind.verbs
         needs_namespace = verb == "create" and route.kind.namespaced
         if verb not in allowed or (needs_namespace and not route.namespace):
@@ -186,6 +201,8 @@ class App:
         form = form_of(request.headers.get("accept"), verb in ("list", "watch", "deletecollection"))
         columns = columns_of(route.kind) if form.kind == TABLE else None
         shown = Shown(form, _include(request, form), self.backend.now(), columns)
+        if route.kind.gk in COMPUTED:
+            return self._computed(request, route, shown)
         if verb == "get":
             return self._get(request, route, shown)
         if verb in ("list", "watch"):
@@ -214,11 +231,31 @@ class App:
         decision = self.access.decide(user, create)
         return None if decision.allowed else forbidden(user, create, decision.reason)
 
+    def _computed(self, request: Request, route: Route, shown: Shown) -> Response:
+        """A get or a list of a kind whose objects are not stored."""
+        backend, kind = self.backend, route.kind
+        seen = Seen(backend.store, self._current()[0].groups, self.health.found(), backend.now(), self.started)
+        found = objects(kind, seen)
+        if route.name:
+            for obj in found:
+                if (obj.key.namespace, obj.key.name) == (route.namespace, route.name):
+                    return json_answer(200, in_form(obj, *shown), shown.form)
+            raise errors.not_found(kind.plural, route.name, kind.group)
+        options = list_options(request.query)
+        query = backend.api.query(kind, route.namespace or None, options.labels, options.fields)
+        kept = [
+            obj
+            for obj in found
+            if route.namespace in ("", obj.key.namespace) and (query.matches is None or query.matches(obj))
+        ]
+        return list_answer(kind, kept, {"resourceVersion": str(backend.store.rev)}, shown)
+
     def _list(self, request: Request, route: Route, shown: Shown) -> Response:
         options = list_options(request.query)
         if options.watch:
             watch = Watch(self.backend, self.frames, route.kind, route.namespace, options, shown)
-            return Response(200, form_headers(shown.form), watch.stream())
+            stream = self.telemetry.watching(Asked(*request.labels), watch.stream())
+            return Response(200, form_headers(shown.form), stream)
         page = list_page(self.backend, route.kind, route.namespace, options)
         meta: dict[str, Any] = {"resourceVersion": str(page.rev)}
         if page.token:
@@ -262,6 +299,14 @@ def _verb(request: Request, route: Route) -> str:
     if named and method in ("PUT", "PATCH"):
         return "update" if method == "PUT" else "patch"
     return method  # in capitals it is no verb
+
+
+def labels_of(route: Route, verb: str) -> Asked:
+    """What is counted of a request: nothing that a client made up."""
+    kind = route.kind
+    scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
+    shown = verb.upper() if verb.islower() else "other"
+    return Asked(shown, kind.group, kind.version, kind.plural, route.part.name if route.part else "", scope)
 
 
 def _check_same(ask: Ask, route: Route, verb: str) -> None:

@@ -10,7 +10,11 @@ Row = Callable[[Any, int], list[Any]]
 
 
 class Columns(NamedTuple):
-    """The columns of a kind. `names` end in `*` where they are wide only, begin with `#` where they are numbers."""
+    """The columns of a kind.
+
+    `names` end in `*` where they are wide only, begin with `#` where they are numbers, with `?` where they are true or
+    false.
+    """
 
     names: tuple[str, ...]
     row: Row
@@ -24,11 +28,11 @@ class Columns(NamedTuple):
 
 def definition(name: str) -> dict[str, Any]:
     """The columnDefinition of a name with its marks."""
-    plain = name.strip("#*")
+    plain = name.strip("#?*")
     return {
         "name": plain,
-        "type": "integer" if name.startswith("#") else "string",
-        "format": "name" if plain == "Name" else "",
+        "type": {"#": "integer", "?": "boolean"}.get(name[0], "string"),
+        "format": "name" if plain in ("Name", "Attacher") else "",
         "description": DESCRIPTIONS.get(plain, ""),
         "priority": 1 if name.endswith("*") else 0,
     }

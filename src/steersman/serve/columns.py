@@ -15,6 +15,8 @@ from steersman.api.kinds import Kind
 from steersman.serve.ages import age, between
 from steersman.serve.column import Columns
 from steersman.serve.custom_columns import custom_columns
+from steersman.serve.kind_rows import KIND_COLUMNS
+from steersman.serve.labels_text import selector_text
 from steersman.serve.pod_row import NONE, pod_cells
 
 GK = tuple[str, str]
@@ -32,19 +34,6 @@ def _template(obj: Any, selector: bool = True) -> list[Any]:
     containers = obj.spec.template.spec.containers
     cells = [",".join(c["name"] for c in containers), ",".join(c.get("image", "") for c in containers)]
     return [*cells, selector_text(obj.spec.selector)] if selector else cells
-
-
-def selector_text(selector: Any) -> str:
-    """A LabelSelector on one line, as kubectl writes it."""
-    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for rule in selector.get("matchExpressions") or ():
-        key, values = rule.get("key", ""), ",".join(sorted(rule.get("values") or ()))
-        operator = rule.get("operator")
-        if operator in ("In", "NotIn"):
-            terms.append(f"{key} {'in' if operator == 'In' else 'notin'} ({values})")
-        else:
-            terms.append(key if operator == "Exists" else f"!{key}")
-    return ",".join(terms) if terms else NONE
 
 
 def _deployment(obj: Any, now: int) -> list[Any]:
@@ -145,10 +134,6 @@ def _configmap(obj: Any, now: int) -> list[Any]:
 
 def _secret(obj: Any, now: int) -> list[Any]:
     return [obj.metadata.name, obj.type or "", len(obj.data), age(obj.metadata.creationTimestamp, now)]
-
-
-def _serviceaccount(obj: Any, now: int) -> list[Any]:
-    return [obj.metadata.name, len(obj.secrets), age(obj.metadata.creationTimestamp, now)]
 
 
 def _job(obj: Any, now: int) -> list[Any]:
@@ -269,10 +254,11 @@ def _created_at(obj: Any, _now: int) -> list[Any]:
 
 _WORKLOAD: Final = ("Containers*", "Images*", "Selector*")
 COLUMNS: Final[dict[GK, Columns]] = {
+    **KIND_COLUMNS,
     ("", "Pod"): Columns(
         ("Name", "Ready", "Status", "Restarts", "Age", "IP*", "Node*", "Nominated Node*", "Readiness Gates*"), pod_cells
     ),
-    ("apps", "Deployment"): Columns(("Name", "Ready", "#Up-to-date", "#Available", "Age", *_WORKLOAD), _deployment),
+    ("apps", "Deployment"): Columns(("Name", "Ready", "Up-to-date", "Available", "Age", *_WORKLOAD), _deployment),
     ("apps", "ReplicaSet"): Columns(("Name", "#Desired", "#Current", "#Ready", "Age", *_WORKLOAD), _replicaset),
     ("apps", "StatefulSet"): Columns(("Name", "Ready", "Age", "Containers*", "Images*"), _statefulset),
     ("apps", "DaemonSet"): Columns(
@@ -291,17 +277,17 @@ COLUMNS: Final[dict[GK, Columns]] = {
         _node,
     ),
     ("", "Service"): Columns(("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"), _service),
-    ("", "ConfigMap"): Columns(("Name", "#Data", "Age"), _configmap),
-    ("", "Secret"): Columns(("Name", "Type", "#Data", "Age"), _secret),
-    ("", "ServiceAccount"): Columns(("Name", "#Secrets", "Age"), _serviceaccount),
+    ("", "ConfigMap"): Columns(("Name", "Data", "Age"), _configmap),
+    ("", "Secret"): Columns(("Name", "Type", "Data", "Age"), _secret),
+    ("", "ServiceAccount"): PLAIN,
     ("batch", "Job"): Columns(("Name", "Status", "Completions", "Duration", "Age", *_WORKLOAD), _job),
     ("batch", "CronJob"): Columns(
-        ("Name", "Schedule", "Timezone", "Suspend", "#Active", "Last Schedule", "Age", *_WORKLOAD), _cronjob
+        ("Name", "Schedule", "Timezone", "?Suspend", "#Active", "Last Schedule", "Age", *_WORKLOAD), _cronjob
     ),
     ("", "Event"): Columns(
         (
             *("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*"),
-            *("#Count*", "Name*"),
+            *("Count*", "Name*"),
         ),
         _event,
     ),

@@ -127,6 +127,8 @@ class Request:
     peer_certificate: bytes | None = field(default=None, repr=False)
     http11: bool = True
     keep_alive: bool = True
+    labels: tuple[str, ...] = ()
+    """What the request turned out to ask for, as it is counted (`telemetry.Asked`)."""
     _query: Query | None = field(default=None, repr=False)
 
     @property

@@ -13,12 +13,11 @@ from typing import Final, NamedTuple
 from steersman.api.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.review import REVIEWS
+from steersman.serve.computed import COMPUTED, METRICS_KINDS, readable
 
 GK = tuple[str, str]
 
 UNSERVED: Final[dict[GK, str]] = {
-    ("", "ComponentStatus"): "the parts of this control plane are not components of that list",
-    ("apiregistration.k8s.io", "APIService"): "other API servers are not aggregated",
     ("events.k8s.io", "Event"): "its objects are those of the core group; use v1",
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "webhooks are not called by this version",
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): "webhooks are not called by this version",
@@ -31,6 +30,12 @@ UNSERVED: Final[dict[GK, str]] = {
 }
 """Built-in kinds that are not served, and why. Alpha and beta kinds are not served either, as in Kubernetes by
 default."""
+
+DEPRECATED: Final[dict[GK, str]] = {
+    ("", "ComponentStatus"): "v1 ComponentStatus is deprecated in v1.19+",
+    ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+"""What every request for a kind is warned of."""
 
 SCALED: Final[frozenset[GK]] = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
 """Built-in kinds whose `scale` is served."""
@@ -53,7 +58,7 @@ class Part(NamedTuple):
 
 def why_unserved(kind: Kind) -> str | None:
     """Why a registered kind is not served; None when it is."""
-    if kind.custom:
+    if kind.custom or kind.gk in COMPUTED:
         return None
     if "alpha" in kind.version or "beta" in kind.version:
         return f"{kind.version} is not served by default"
@@ -102,9 +107,9 @@ class Served:
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
         self._by_path: dict[tuple[str, str], dict[str, Kind]] = {}
-        for kind in (*_versions(kinds), *kinds.virtual()):
+        for kind in (*_versions(kinds), *kinds.virtual(), *METRICS_KINDS):
             if (kind.gk in REVIEWS) if "get" not in kind.verbs else why_unserved(kind) is None:
-                self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = kind
+                self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = readable(kind)
         self.groups: dict[str, tuple[str, ...]] = {}
         """Group to its versions, best first; groups by name, the core group ("") first."""
         for group, version in sorted(self._by_path):

@@ -1,0 +1,63 @@
+"""`/livez`, `/readyz` and `/healthz`: whether the server can serve, in kube-apiserver's words.
+
+`?verbose` lists the checks, `?exclude=NAME` leaves one out, and every check has a path of its own. Source of the
+forms: apiserver pkg/server/healthz, release 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from steersman.api import errors
+from steersman.serve.answer import text_answer
+from steersman.serve.message import Query, Response
+
+PATHS: Final = ("healthz", "livez", "readyz")
+Check = Callable[[], str]
+"""What is wrong; "" when all is well."""
+
+
+def _well() -> str:
+    return ""
+
+
+class Health:
+    """The checks of one server, by name."""
+
+    def __init__(self, checks: Mapping[str, Check] | None = None) -> None:
+        self._checks: dict[str, Check] = {"ping": _well, **(checks or {})}
+
+    def paths(self) -> list[str]:
+        """Every path there is."""
+        return [path for name in PATHS for path in (f"/{name}", *(f"/{name}/{check}" for check in self._checks))]
+
+    def found(self) -> dict[str, str]:
+        """Every check, with what is wrong."""
+        return {name: check() for name, check in self._checks.items()}
+
+    def answer(self, name: str, rest: list[str], query: Query) -> Response:
+        """The answer of `/NAME` or `/NAME/CHECK`. Raises ApiError 404."""
+        if rest:
+            check = self._checks.get(rest[0]) if len(rest) == 1 else None
+            if check is None:
+                raise errors.resource_not_found()
+            wrong = check()
+            return text_answer(f"internal server error: {wrong}\n", 500) if wrong else text_answer("ok")
+        left_out = set(query.all("exclude"))
+        lines, failed = [], False
+        for check_name, check in self._checks.items():
+            if check_name in left_out:
+                lines.append(f"[+]{check_name} excluded: ok\n")
+            elif check():
+                failed = True
+                lines.append(f"[-]{check_name} failed: reason withheld\n")
+            else:
+                lines.append(f"[+]{check_name} ok\n")
+        unknown = sorted(left_out - set(self._checks))
+        if unknown:
+            listed = ", ".join(errors.quote(text[:60]) for text in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}\n")
+        if failed:
+            return text_answer("".join(lines) + f"{name} check failed\n", 500)
+        return text_answer("".join(lines) + f"{name} check passed\n" if "verbose" in query else "ok")
