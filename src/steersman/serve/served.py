@@ -31,6 +31,9 @@ UNSERVED: Final[dict[GK, str]] = {
 """Built-in kinds that are not served, and why. Alpha and beta kinds are not served either, as in Kubernetes by
 default."""
 
+CREATED: Final = frozenset({("binding", ("", "Pod")), ("eviction", ("", "Pod")), ("token", ("", "ServiceAccount"))})
+"""Subresources that can be created and nothing else."""
+
 DEPRECATED: Final[dict[GK, str]] = {
     ("", "ComponentStatus"): "v1 ComponentStatus is deprecated in v1.19+",
     ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -74,9 +77,7 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
         verbs: tuple[str, ...] = ()
         if endpoint.name == "status" or (endpoint.name == "scale" and (kind.custom or kind.gk in SCALED)):
             verbs = ("get", "patch", "update")
-        elif endpoint.name in ("binding", "eviction") and kind.gk == ("", "Pod"):
-            verbs = ("create",)
-        elif (endpoint.name, kind.gk) == ("token", ("", "ServiceAccount")):
+        elif (endpoint.name, kind.gk) in CREATED:
             verbs = ("create",)
         elif (endpoint.name, kind.gk) == ("finalize", ("", "Namespace")):
             verbs = ("update",)
