@@ -304,15 +304,18 @@ class Api:
         if problem:
             raise errors.conflict("pods/binding", old.key.name, problem)
 
-        def bound(after: Attempt) -> Outcome:
-            given = (after.body or EMPTY).get("metadata") or EMPTY
+        def bound(given: Mapping[str, Any], warnings: tuple[str, ...]) -> Outcome:
             opened: dict[str, Any] = {}
-            if given.keys() & {"labels", "annotations"}:
+            if given and given.keys() & {"labels", "annotations"}:
                 opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
             new = write.bind(old, name, time_text(request.now // MICRO), opened)
-            return _committed(request, old.key, old, new, 201, after.warnings)
+            return _committed(request, old.key, old, new, 201, warnings)
 
-        return self.admitted(Attempt(store, request, kind, old.key, CREATE, old, body), bound)
+        plan = self.admission.plan(store, POD, CREATE, "binding")
+        if plan is None:
+            return bound(given, ())
+        attempt = Attempt(store, request, kind, old.key, CREATE, old, body)
+        return plan.run(attempt, lambda after: bound((after.body or EMPTY).get("metadata") or EMPTY, after.warnings))
 
     def admitted(self, attempt: Attempt, then: Then) -> Outcome:
         """What `then` makes of a delete or of a write to a subresource, once the chain has let it pass."""
@@ -324,8 +327,11 @@ class Api:
         old = preconditions.existing(store, request.key, kind)
         options = request.options
         deletion.check(old, kind, options)
+        plan = self.admission.plan(store, kind.gk, DELETE)
+        if plan is None:
+            return self._delete_now(request, kind, old)
         attempt = Attempt(store, request, kind, old.key, DELETE, old, None)
-        return self.admitted(attempt, lambda after: self._delete_now(request, kind, old, after.warnings))
+        return plan.run(attempt, lambda after: self._delete_now(request, kind, old, after.warnings))
 
     def _delete_now(self, request: Request, kind: Kind, old: Object, told: tuple[str, ...] = ()) -> Outcome:
         warnings = (*deletion.warnings(kind, request.options), *told)

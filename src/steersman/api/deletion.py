@@ -80,6 +80,8 @@ def _finalizers(kind: Kind, old: Object, options: Mapping[str, Any]) -> list[str
     """The finalizers the object is to have while it is deleted: what the request says goes before what the object
     has, and that before the kind's default."""
     before = old.meta.value.get("finalizers") or ()
+    if not before and not options.get("propagation") and kind.gk not in ORPHANS_BY_DEFAULT:
+        return []
     kept = [name for name in before if name not in (FOREGROUND, ORPHAN)]
     wanted = ""
     if kind.gk not in NEVER_OWNERS:
@@ -145,6 +147,8 @@ def _terminating(old: Object, finalizers: list[str], now: int) -> Object:
 
 def _grace(old: Object, options: Mapping[str, Any]) -> int:
     """Seconds until a pod goes, MAX_GRACE at most. Pods die slowly only where somebody runs them."""
+    if options.get("grace") == 0:  # before the status is read
+        return 0
     if not old.node or (old.status is not None and old.status.peek().get("phase") in ("Succeeded", "Failed")):
         return 0
     if options.get("grace") is not None:

@@ -54,9 +54,10 @@ def _owner_uids(obj: Object) -> tuple[str, ...]:
     uids = tuple([owner["uid"] for owner in owners])
     if "finalizers" in meta and FOREGROUND in meta["finalizers"]:
         uids = (*uids, waits_for(meta["uid"]))
-    if (obj.key.group, obj.key.kind) in ADOPTABLE and not any(owner.get("controller") for owner in owners):
-        return (*uids, "")
-    return uids
+    for owner in owners:
+        if owner.get("controller"):
+            return uids
+    return (*uids, "") if (obj.key.group, obj.key.kind) in ADOPTABLE else uids
 
 
 def _node_name(obj: Object) -> tuple[str, ...]:
