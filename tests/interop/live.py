@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.cli.kubectl import find_kubectl
+from steersman.run.daemon import ControlPlane, Settings
 from steersman.serve import http
 from steersman.serve.app import App
 from steersman.serve.kubeconfig import ADMIN, write_kubeconfig
@@ -81,10 +82,20 @@ class Live:
         return [request for request in self.requests if request[2] >= 500]
 
 
+class Whole(Live):
+    """kubectl against `steersman run`, its controllers included, in this process."""
+
+    async def serve(self) -> None:
+        settings = Settings("127.0.0.1:0", self.kubeconfig, f"sqlite:{self.folder / 'store.db'}")
+        async with ControlPlane(settings):
+            self._ready.set()
+            await self._stop.wait()
+
+
 @contextmanager
-def live(folder: Path) -> Iterator[Live]:
+def live(folder: Path, kind: type[Live] = Live) -> Iterator[Live]:
     """A running server, stopped at the end of the block."""
-    plane = Live(folder)
+    plane = kind(folder)
     thread = threading.Thread(target=plane.loop.run_until_complete, args=(plane.serve(),))
     thread.start()
     try:

@@ -44,6 +44,12 @@ SCALED: Final[frozenset[GK]] = frozenset({("apps", "Deployment"), ("apps", "Repl
 """Built-in kinds whose `scale` is served."""
 
 
+CREATED: Final[frozenset[tuple[str, GK]]] = frozenset(
+    {("binding", ("", "Pod")), ("eviction", ("", "Pod")), ("token", ("", "ServiceAccount"))}
+)
+"""Subresources that are only ever created."""
+
+
 class Part(NamedTuple):
     """A subresource as it is served."""
 
