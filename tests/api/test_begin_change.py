@@ -174,7 +174,7 @@ def test_patches_of_what_is_not_there(cluster):
     assert refused(cluster.merge, POD, "web", {}).code == 404
     assert refused(cluster.json_patch, POD, "web", []).code == 404
     assert refused(cluster.update, POD, "web", spec=pod()).code == 404
-    error = refused(cluster.request, "patch", "v1/Namespace", "shop", {}, patch="strategic")
+    error = refused(cluster.request, "patch", "v1/Namespace", "shop", {}, patch="cbor")
     assert (error.code, error.reason) == (415, "UnsupportedMediaType")
 
 

@@ -78,9 +78,14 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-PATCHES = ["application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"]
+PATCHES = [
+    "application/strategic-merge-patch+json",
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/apply-patch+yaml",
+]
 OBJECTS = ["application/json", "application/yaml", ""]
-OTHERS = ["", "application/strategic-merge-patch+json", "text/plain", ";", "é"]
+OTHERS = ["", "application/cbor", "text/plain", ";", "é"]
 ACCEPTS = st.sampled_from(["application/json", TABLE, PARTIAL, "*/*", ";;,q=,", "application/json;q=x;as,*/*"])
 
 

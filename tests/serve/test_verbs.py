@@ -109,7 +109,6 @@ async def test_merge_and_json_patch():
 @pytest.mark.parametrize(
     ("media", "advice"),
     [
-        ("application/strategic-merge-patch+json", "kubectl apply --server-side"),
         ("application/json", "accepted media types include"),
         ("", "accepted media types include"),
     ],

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, crd, deletion, errors, eviction, names, patch, preconditions, versions, write
+from steersman.api import apply, crd, deletion, errors, eviction, names, preconditions, versions, write
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
@@ -23,6 +23,7 @@ from steersman.api.custom_rules import judged
 from steersman.api.definition import CRD, declared_kinds
 from steersman.api.escalation import GUARDED, guarded
 from steersman.api.kinds import Kind, Kinds, UnknownKind
+from steersman.api.patched import check_form, patched
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
 from steersman.api.times import time_text
@@ -229,8 +230,7 @@ class Api:
     def _patch(self, store: Store, request: Request, kind: Kind) -> Outcome:
         old = preconditions.existing(store, request.key, kind)
         options = request.options
-        if options.get("patch", "merge") not in ("merge", "json"):
-            raise errors.unsupported_media_type(PATCH_TYPES)
+        check_form(kind, options.get("patch", "merge"))
         preconditions.check_rv(old, kind, options.get("rv"))
         if isinstance(request.body, dict) and request.body.keys() & TYPE_AND_META:
             meta = preconditions.body(request, kind).get("metadata") or EMPTY
@@ -378,36 +378,6 @@ class Writer:
         return write.update(kind, old, body, by)
 
 
-def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
-    """The body a merge or JSON patch makes of the old version."""
-    if request.options.get("patch", "merge") == "json":
-        body = patch.json_patch(old.value, request.body)
-    elif request.subresource == "status":
-        body = _merge_status(old, request.body)
-    else:
-        body = patch.merge_patch(old.value, request.body)
-    meta = body.get("metadata", EMPTY) if isinstance(body, dict) else None
-    if not isinstance(body, dict) or not isinstance(meta, dict):
-        raise errors.bad_request("the patch does not leave an object with metadata; patch fields of it instead")
-    if request.options.get("patch") == "json":
-        before = old.value
-        for field in ("apiVersion", "kind"):
-            if body.get(field) != before[field]:
-                raise errors.bad_request(f"the patch changes {field}; create another object instead")
-        if not meta.get("name"):
-            raise errors.bad_request("the patch takes the object's name away; patch other fields")
-        preconditions.check_name(request, kind, meta)
-        preconditions.check_rv(old, kind, meta.get("resourceVersion"))
-    return body
-
-
-PATCH_TYPES: Final = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/apply-patch+yaml",
-)
-
-
 def _asked_version(kind: Kind, request: Request) -> Kind:
     """The kind in the version that a request is made in: as its options say, else its body; stored if neither does."""
     version = request.options.get("version")
@@ -426,17 +396,6 @@ def by_of(request: Request) -> By:
         raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
     validation = request.options.get("validation") or "Warn"
     return By(manager, time_text(request.now // MICRO), validation, request.subresource)
-
-
-def _merge_status(old: Object, body: Any) -> Any:
-    """A merge patch of status only: the rest of the object need not be read for it."""
-    before = old.status_value
-    if not isinstance(body, dict):
-        return patch.merge_patch(EMPTY, body)  # says what is wrong
-    if "status" not in body:
-        return {"status": before}
-    given = body["status"]
-    return {"status": None if given is None else patch.merge_patch(before or EMPTY, given)}
 
 
 def _finish(request: Request, old: Object, written: Written) -> Outcome:

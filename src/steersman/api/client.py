@@ -185,9 +185,12 @@ class Client:
         """Replaces the status of an object; the rest of `obj` is ignored but for its resourceVersion."""
         return self.update(obj, "status")
 
-    def patch(self, ref: Any, patch: Any, subresource: str = "", *, rv: str = "") -> Any:
-        """A merge patch (a mapping: null removes) or a JSON patch (a list of operations)."""
-        form = "json" if isinstance(patch, list) else "merge"
+    def patch(self, ref: Any, patch: Any, subresource: str = "", *, rv: str = "", form: str = "") -> Any:
+        """A merge patch (a mapping: null removes) or a JSON patch (a list of operations).
+
+        `form="strategic"`: a strategic merge patch, which merges the lists of built-in kinds by their keys.
+        """
+        form = form or ("json" if isinstance(patch, list) else "merge")
         return self._write("patch", self._key(ref), patch, subresource, patch=form, rv=rv)
 
     def patch_status(self, ref: Any, status: Mapping[str, Any], *, rv: str = "") -> Any:

@@ -20,7 +20,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-PATCHES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
 class Body(NamedTuple):
@@ -52,11 +52,18 @@ def read_object(content_type: str, data: bytes, default: tuple[str, str] | None 
     raise _unsupported(media, (JSON, YAML) if default is None else (JSON, YAML, PROTOBUF))
 
 
-def read_patch(content_type: str, data: bytes) -> tuple[str, Body]:
-    """The patch type ("merge", "json", "apply") and its body. Raises ApiError 400, 415."""
+def read_patch(content_type: str, data: bytes, accepted: Sequence[str] = PATCHES) -> tuple[str, Body]:
+    """The form of a patch ("merge", "strategic", "json", "apply") and its body. Raises ApiError 400, 415.
+
+    `accepted`: the media types that what is patched takes.
+    """
     media = media_type(content_type)
+    if media not in accepted:
+        raise _unsupported(media, accepted)
     if media == MERGE_PATCH:
         return "merge", read_json(data)
+    if media == STRATEGIC_PATCH:
+        return "strategic", read_json(data)
     if media == JSON_PATCH:
         return "json", read_json(data)
     if media == APPLY_PATCH:
@@ -67,7 +74,7 @@ def read_patch(content_type: str, data: bytes) -> tuple[str, Body]:
             except errors.ApiError:
                 pass  # flow style YAML begins like JSON
         return "apply", _from_yaml(data)
-    raise _unsupported(media, PATCHES)
+    raise _unsupported(media, accepted)
 
 
 def read_json(data: bytes) -> Body:
@@ -121,11 +128,6 @@ def _from_yaml(data: bytes) -> Body:
 
 def _unsupported(media: str, accepted: Sequence[str]) -> errors.ApiError:
     error = errors.unsupported_media_type(accepted)
-    if media == STRATEGIC_PATCH:
-        error.message += (
-            "; strategic merge patch is not supported by this version: use `kubectl apply --server-side`, "
-            "or `kubectl patch --type=merge`"
-        )
-    elif media == PROTOBUF:
+    if media == PROTOBUF:
         error.message += "; send JSON"
     return error

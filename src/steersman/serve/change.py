@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api import errors, eviction
 from steersman.api.kinds import Kinds
+from steersman.api.patched import accepted
 from steersman.api.user import User
 from steersman.kernel import effect
 from steersman.kernel.effect import Reply
@@ -97,7 +98,7 @@ class Change(NamedTuple):
         """PATCH of an object or of its status; by server-side apply it may also be created."""
         query = self.http.query
         options = write_options(query, "PatchOptions")
-        form, body = read_patch(self.http.headers.get("content-type"), self.http.body)
+        form, body = read_patch(self.http.headers.get("content-type"), self.http.body, accepted(self.route.kind))
         warnings = duplicates(body, options)
         if form == "apply":
             if not query.get("fieldManager"):

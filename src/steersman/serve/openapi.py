@@ -14,12 +14,12 @@ import orjson
 
 from steersman.api import errors
 from steersman.api.kinds import Kind, Kinds
+from steersman.api.patched import accepted
 from steersman.serve.message import Request, Response
 from steersman.serve.openapi_schema import Components, name_of, ref
 from steersman.serve.served import Part, Served, parts_of
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
-PATCH_TYPES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 ACTIONS: Final = {
     "get": "get",
     "list": "list",
@@ -225,7 +225,7 @@ def _operation(kind: Kind, verb: str, answers: str, part: Part | None = None) ->
         "x-kubernetes-group-version-kind": gvk,
     }
     if verb == "patch":
-        types = {media: {"schema": ref(META + "Patch")} for media in PATCH_TYPES}
+        types = {media: {"schema": ref(META + "Patch")} for media in sorted(accepted(kind))}
         out["requestBody"] = {"content": types, "required": True}
     elif verb in ("create", "update"):
         out["requestBody"] = {"content": {"*/*": {"schema": ref(answers)}}, "required": True}

@@ -6,13 +6,16 @@ from typing import Any, Final
 
 from steersman.api import errors, patch, preconditions
 from steersman.api.custom import ScalePaths
-from steersman.api.kinds import Kind
+from steersman.api.kinds import Kind, Kinds
+from steersman.api.patched import accepted
 from steersman.api.select import LabelSelector
+from steersman.api.strategic import strategic_merge
 from steersman.kernel.object import Key, Object
-from steersman.serve.body import JSON_PATCH, MERGE_PATCH, read_object, read_patch
+from steersman.serve.body import APPLY_PATCH, read_object, read_patch
 from steersman.serve.change import Change, Changed
 from steersman.serve.options import write_options
 
+SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 MAX_REPLICAS: Final = (1 << 31) - 1
 BUILTIN: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ())
 """Where built-in workloads have their numbers; their selectors are objects, written as text."""
@@ -39,11 +42,13 @@ async def write_scale(change: Change) -> Changed:
         given = wanted
     else:
         options = write_options(change.http.query, "PatchOptions")
-        form, body = read_patch(content_type, data)
-        if form == "apply":
-            raise errors.unsupported_media_type([JSON_PATCH, MERGE_PATCH])
+        taken = [media for media in accepted(kind) if media != APPLY_PATCH]
+        form, body = read_patch(content_type, data, taken)
         given = body.value
-        wanted = patch.json_patch(before, given) if form == "json" else patch.merge_patch(before, given)
+        if form == "strategic":
+            wanted = strategic_merge(before, given, Kinds.definition(SCALE))
+        else:
+            wanted = patch.json_patch(before, given) if form == "json" else patch.merge_patch(before, given)
     options["patch"] = "merge"
     options["rv"] = _version(given)
     replicas = _replicas(old, wanted)
