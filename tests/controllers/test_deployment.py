@@ -20,7 +20,7 @@ from tests.controllers.worlds import (
     template,
 )
 
-ALL = [*builtin(), VirtualKubelet]
+ALL = [*builtin("deployment", "replicaset", "garbage-collector", "namespace"), VirtualKubelet]
 WEB = Key("apps", "Deployment", "default", "web")
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

@@ -12,8 +12,12 @@ from steersman.controllers.disruption import Disruption
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
 from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.nodehealth import NodeLifecycle
+from steersman.controllers.podgc import PodGc
 from steersman.controllers.replicaset import ReplicaSet
 from steersman.controllers.statefulset import StatefulSet
+from steersman.controllers.tainteviction import TaintEviction
+from steersman.controllers.ttl import TtlAfterFinished
 
 ALL: Final[tuple[type[Controller], ...]] = (
     Deployment,
@@ -24,6 +28,10 @@ ALL: Final[tuple[type[Controller], ...]] = (
     NamespaceController,
     Disruption,
     DefinitionController,
+    PodGc,
+    TtlAfterFinished,
+    NodeLifecycle,
+    TaintEviction,
 )
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
 

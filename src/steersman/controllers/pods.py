@@ -70,3 +70,14 @@ def deletion_order(pod: Json, ranks: Mapping[str, int]) -> tuple[Any, ...]:
         -(parse_time(pod["metadata"]["creationTimestamp"]) // MICRO),
         pod["metadata"]["name"],
     )
+
+
+def with_condition(c: Client, pod: Json, type_: str, status: str, reason: str, message: str) -> list[Any]:
+    """The pod's conditions with one of them changed; the time of its last change stays where its status does."""
+    before = list((pod.get("status") or EMPTY).get("conditions") or ())
+    place = next((at for at, each in enumerate(before) if each["type"] == type_), len(before))
+    old = before[place] if place < len(before) else EMPTY
+    since = old.get("lastTransitionTime") if old.get("status") == status else c.timestamp()
+    changed = {"type": type_, "status": status, "lastProbeTime": None, "lastTransitionTime": since}
+    before[place : place + 1] = [{**changed, "reason": reason, "message": message} if reason else changed]
+    return before

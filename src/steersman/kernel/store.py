@@ -71,6 +71,8 @@ def _namespace(obj: Object) -> tuple[str, ...]:
 BUDGETS: Final = Index("budgets", ("policy", "PodDisruptionBudget"), (), _namespace)
 """The budgets of a namespace: a pod's event finds those that may be about it, and costs nothing where there are
 none."""
+NODES: Final = Index("nodes", ("", "Node"), (), lambda obj: (obj.key.name,))
+"""Nodes by name: what a controller needs to know of a node decides whether a pod's event concerns it."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -93,7 +95,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

@@ -1,0 +1,177 @@
+"""The node life-cycle controller: a node that fell silent becomes Unknown, and conditions become taints.
+
+Whether a node is silent is judged by its Lease and by the heartbeat in its status, whichever is newer. A node that
+never held a Lease is a virtual one: it has no heartbeat, and is as healthy as its status says. Source of the facts:
+Kubernetes 1.36, pkg/controller/nodelifecycle. What is left out: evictions are not slowed down zone by zone; a node's
+NoExecute taint is set as soon as its condition is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from steersman.api.client import Client, key_of
+from steersman.api.controller import Controller, Find
+from steersman.api.times import TimeError, parse_time
+from steersman.controllers import pods
+from steersman.controllers.conditions import find as condition_of
+from steersman.kernel.effect import Event
+from steersman.kernel.object import Key
+from steersman.kernel.value import EMPTY
+
+Json = Mapping[str, Any]
+SOURCE: Final = "node-controller"
+LEASE: Final = ("coordination.k8s.io", "Lease")
+LEASES: Final = "kube-node-lease"
+GRACE: Final = 50
+"""Seconds without a sign of life (--node-monitor-grace-period)."""
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
+    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
+    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
+    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+}
+"""Condition → its status → the taint that says so."""
+OURS: Final = (UNSCHEDULABLE, *(taint for by_status in TAINTS.values() for taint in by_status.values()))
+KUBELETS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""The conditions a kubelet posts: all of them are unknown when it falls silent."""
+
+
+class NodeLifecycle(Controller):
+    """Keeps conditions of silent nodes, and taints of all."""
+
+    name = "node-lifecycle-controller"
+    kind = "v1/Node"
+    watches: ClassVar[Mapping[str, Any]] = {"coordination.k8s.io/v1/Lease": lambda lease: ()}
+
+    def map_event(self, event: Event, find: Find) -> Iterable[Key]:
+        """A node wakes itself where its taints are not as they should be; a new Lease, the node it belongs to, which
+        is looked after from then on."""
+        if event.key.gk == LEASE:
+            first = event.old is None and event.key.namespace == LEASES
+            return (Key("", "Node", "", event.key.name),) if first else ()
+        if event.new is None:
+            return ()
+        node, old = event.new.value, event.old
+        failed = old is not None and is_node_ready(old.value) and not is_node_ready(node)
+        revived = old is not None and is_node_ready(node) and not is_node_ready(old.value)
+        return (event.key,) if failed or revived or _taints(node) is not None else ()
+
+    def reconcile(self, c: Client, key: Key) -> None:
+        """Brings a node's conditions and taints up to date, and the readiness of its pods after them."""
+        node = c.get(key)
+        if node is None:
+            return
+        node = _judge(c, key, node)
+        taints = _taints(node)
+        if taints is not None:
+            for taint in taints:
+                if taint["effect"] == "NoExecute" and "timeAdded" not in taint:
+                    taint["timeAdded"] = c.timestamp()
+            patch = {"spec": {"taints": taints or None}}
+            c.patch(key, patch, rv=node["metadata"]["resourceVersion"])
+        ready = condition_of((node.get("status") or EMPTY).get("conditions") or (), "Ready")
+        if ready is not None and ready["status"] != "True":
+            _pods_not_ready(c, key.name)
+
+
+def is_node_ready(node: Json) -> bool:
+    """Whether the condition Ready is True."""
+    ready = condition_of((node.get("status") or EMPTY).get("conditions") or (), "Ready")
+    return ready is not None and ready["status"] == "True"
+
+
+def _judge(c: Client, key: Key, node: Json) -> Json:
+    """The node, with its conditions unknown if it has been silent for too long; else it is looked at again then."""
+    lease = c.get(Key(*LEASE, LEASES, key.name))
+    if lease is None:
+        return node
+    conditions = list((node.get("status") or EMPTY).get("conditions") or ())
+    ready = condition_of(conditions, "Ready") or EMPTY
+    signs = [(lease.get("spec") or EMPTY).get("renewTime"), ready.get("lastHeartbeatTime")]
+    last = max([time for text in signs if (time := _time(text)) is not None], default=None)
+    if last is None or not c.after(last, GRACE):
+        return node
+    now = c.timestamp()
+    changed = False
+    for type_ in KUBELETS:
+        old = condition_of(conditions, type_)
+        if old is not None and old["status"] == "Unknown":
+            continue
+        changed = True
+        if old is None:
+            said = {"reason": "NodeStatusNeverUpdated", "message": "Kubelet never posted node status."}
+            beat = node["metadata"]["creationTimestamp"]
+            conditions.append({"type": type_, "lastHeartbeatTime": beat, **_unknown(now, said)})
+        else:
+            said = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+            conditions[conditions.index(old)] = {**old, **_unknown(now, said)}
+    if not changed:
+        return node
+    body = {"status": {"conditions": conditions}}
+    after: Json = c.patch(key, body, "status", rv=node["metadata"]["resourceVersion"])
+    if is_node_ready(node):
+        _tell(c, node)
+    return after
+
+
+def _unknown(now: str, said: Mapping[str, str]) -> dict[str, str]:
+    return {"status": "Unknown", "lastTransitionTime": now, **said}
+
+
+def _time(text: str | None) -> int | None:
+    try:
+        return None if not text else parse_time(text)
+    except TimeError:
+        return None
+
+
+def _tell(c: Client, node: Json) -> None:
+    name = node["metadata"]["name"]
+    c.event(node, "Normal", "NodeNotReady", f"Node {name} status is now: NodeNotReady", SOURCE)
+
+
+def _taints(node: Json) -> list[dict[str, Any]] | None:
+    """The taints a node should have; None when it has them. Those of others stay as they are."""
+    spec = node.get("spec") or EMPTY
+    have = spec.get("taints") or ()
+    wanted: dict[tuple[str, str], None] = {}
+    for each in (node.get("status") or EMPTY).get("conditions") or ():
+        taint = TAINTS.get(each["type"], EMPTY).get(each["status"])
+        if taint:
+            wanted[taint, "NoSchedule"] = None
+            if each["type"] == "Ready":
+                wanted[taint, "NoExecute"] = None
+    if spec.get("unschedulable"):
+        wanted[UNSCHEDULABLE, "NoSchedule"] = None
+    mine = [(each["key"], each["effect"]) for each in have if _is_ours(each)]
+    if sorted(mine) == sorted(wanted):
+        return None
+    kept = [dict(each) for each in have if not _is_ours(each) or (each["key"], each["effect"]) in wanted]
+    return kept + [{"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in mine]
+
+
+def _is_ours(taint: Json) -> bool:
+    """Whether a taint is one that follows from a condition: NoExecute only for readiness."""
+    if taint["effect"] == "NoExecute":
+        return taint["key"] in (NOT_READY, UNREACHABLE)
+    return taint["effect"] == "NoSchedule" and taint["key"] in OURS
+
+
+def _pods_not_ready(c: Client, node: str) -> None:
+    """The pods of a node that is not ready are not, either."""
+    for pod in c.list("v1/Pod", node=node):
+        if pods.ready_since(pod) is None:
+            continue
+        conditions = [
+            {**each, "status": "False", "lastTransitionTime": c.timestamp()} if each["type"] == "Ready" else each
+            for each in pod["status"]["conditions"]
+        ]
+        body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": conditions}}
+        c.patch(key_of(pod), body, "status", rv=pod["metadata"]["resourceVersion"])
+        c.event(pod, "Warning", "NodeNotReady", "Node is not ready", SOURCE)
