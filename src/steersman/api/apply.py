@@ -15,7 +15,7 @@ import orjson
 from steersman.api import errors, fields, managed, write
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding
-from steersman.api.kinds import Kind
+from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.schema import Schema
 from steersman.api.write import By, Mode, Written
 from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, intersection, node, union
@@ -121,7 +121,7 @@ def _check_items(kind: Kind, key: Key, schema: Schema | None, value: Any, path: 
 
 def _in_scope(kind: Kind, part: str, by: By) -> bool:
     """A subresource writes its own part; the object itself does not write its status."""
-    if by.subresource == "status":
+    if by.subresource in STATUS_PARTS:
         return part == "status"
     return part != "status" or not kind.has_status
 

@@ -21,14 +21,12 @@ from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
 from steersman.api.custom_rules import judged
 from steersman.api.definition import CRD, declared_kinds
-from steersman.api.escalation import GUARDED, guarded
+from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.patched import check_form, patched
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
 from steersman.api.times import time_text
-from steersman.api.token_request import PARTS as TOKEN_PARTS
-from steersman.api.token_request import begin as begin_token
 from steersman.api.write import By, Written
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object
@@ -100,7 +98,8 @@ class Api:
         outcome = handler(store, request, kind)
         if kind.gk == CRD:
             return crd.settle(store, request, outcome)
-        return guarded(self.rbac, store, request, outcome) if kind.gk in GUARDED else outcome
+        guard = GUARDS.get(kind.gk)
+        return outcome if guard is None else guard(self.rbac, store, request, outcome)
 
     def at(self, store: Store) -> Kinds:
         """The kinds that can be written to a store: a pure function of the definitions in it."""
@@ -169,8 +168,9 @@ class Api:
     def _create(self, store: Store, request: Request, kind: Kind) -> Outcome:
         if request.subresource == "binding":
             return self._bind(store, request, kind)
-        if (kind.gk, request.subresource) in TOKEN_PARTS:
-            return begin_token(store, request, kind, self.begin)
+        fill = FILLED.get((kind.gk, request.subresource))
+        if fill is not None:
+            return fill(store, request, kind, self.begin)
         if request.subresource == eviction.SUBRESOURCE and kind.gk == POD:
             old = preconditions.existing(store, request.key, kind)
             preconditions.check_rv(old, kind, request.options.get("rv"))

@@ -249,6 +249,10 @@ class Client:
         dropped."""
         self._exchange(Effect("event", Said(obj, type_, reason, message, source or f"{self.manager}-controller")))
 
+    def create_part(self, ref: Any, subresource: str, body: Any) -> Any:
+        """Asks for a subresource of an object, such as a Secret's token."""
+        return self._write("create", self._key(ref), body, subresource)
+
     # -- time, randomness, the outside -------------------------------------------------------------------------
 
     def after(self, time: str | int, seconds: float) -> bool:

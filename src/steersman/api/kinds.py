@@ -30,6 +30,9 @@ TERMINATING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch"
 """The verbs of a custom kind whose definition is being deleted."""
 _PART_VERBS: Final = ("get", "patch", "update")
 
+STATUS_PARTS: Final = frozenset({"status", "approval"})
+"""Subresources that write the status; approval is that of a CertificateSigningRequest."""
+
 
 class UnknownKind(LookupError):
     """No such kind. The text says what was asked, the nearest matches and what to do."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.api import errors, patch, preconditions
-from steersman.api.kinds import Kind
+from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.strategic import strategic_merge
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Object
@@ -43,7 +43,7 @@ def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
         body = patch.json_patch(old.value, request.body)
     elif form == "strategic":
         body = strategic_merge(old.value, request.body, kind.schema)
-    elif request.subresource == "status":
+    elif request.subresource in STATUS_PARTS:
         body = _merge_status(old, request.body)
     else:
         body = patch.merge_patch(old.value, request.body)

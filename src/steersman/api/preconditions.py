@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from steersman.api import errors, versions
-from steersman.api.kinds import Kind
+from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
@@ -28,7 +28,7 @@ WRONG_NAMESPACE: Final = "the namespace of the provided object does not match th
 def check_subresource(request: Request, kind: Kind) -> None:
     """Raises 405 for a subresource that this verb does not have."""
     part = request.subresource
-    if not part or (part == "status" and kind.has_status):
+    if not part or (part in STATUS_PARTS and part in kind.subresources):
         return
     if part != "finalize" or kind.gk != NAMESPACE or request.verb != "update":
         raise errors.method_not_allowed(f"{kind.plural}/{part}", request.verb, kind.group)

@@ -42,10 +42,6 @@ ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 Begin = Callable[[Store, Request], Outcome]
 
 
-PARTS: Final = frozenset({(ACCOUNT, "token"), (SECRET, "token")})
-"""Subresources whose creation is a token's."""
-
-
 class _Bound(NamedTuple):
     """What a token is bound to: it ends with it."""
 
@@ -53,12 +49,7 @@ class _Bound(NamedTuple):
     is_pod: bool = False
 
 
-def begin(store: Store, request: Request, kind: Kind, machine: Begin) -> Outcome:
-    """A create of one of PARTS. Raises `ApiError`."""
-    return fill_secret(store, request, kind, machine) if kind.gk == SECRET else request_token(store, request, kind)
-
-
-def request_token(store: Store, request: Request, kind: Kind) -> Outcome:
+def request_token(store: Store, request: Request, kind: Kind, _: Begin) -> Outcome:
     """POST serviceaccounts/NAME/token. Raises `ApiError` 400, 404, 409, 422."""
     namespace, name = request.key.namespace, request.key.name
     given = _given(request)

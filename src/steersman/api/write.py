@@ -14,7 +14,7 @@ import orjson
 from steersman.api import defaults, errors, validate
 from steersman.api.explain import Finding, explain
 from steersman.api.intake import Misfit, intake
-from steersman.api.kinds import Kind
+from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.prepare import PREPARED
 from steersman.api.schema import Schema
@@ -338,7 +338,7 @@ def split_node_name(kind: Kind, spec: Section | None) -> tuple[Section | None, s
 def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     """The version after a PUT of `body`, to the object or to its status. Raises `ApiError` (400, 422)."""
     warnings: list[str] = []
-    if by.subresource == "status":
+    if by.subresource in STATUS_PARTS:
         new = _with_status(kind, old, body, by, warnings)
     elif by.subresource == "finalize":
         new = _with_finalizers(kind, old, body, by, warnings)

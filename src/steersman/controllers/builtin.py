@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from steersman.api.controller import Controller, controller_name
+from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
+from steersman.controllers.aggregation import ClusterRoleAggregation
+from steersman.controllers.certificates import CertificateCleaner, CertificateSigning
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
@@ -15,6 +18,7 @@ from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
 from steersman.controllers.replicaset import ReplicaSet
+from steersman.controllers.root_ca import RootCA
 from steersman.controllers.statefulset import StatefulSet
 from steersman.controllers.tainteviction import TaintEviction
 from steersman.controllers.ttl import TtlAfterFinished
@@ -33,11 +37,20 @@ ALL: Final[tuple[type[Controller], ...]] = (
     NodeLifecycle,
     TaintEviction,
 )
-BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in ALL}
+CLUSTER: Final[tuple[type[Controller], ...]] = (
+    ServiceAccounts,
+    TokenSecrets,
+    RootCA,
+    ClusterRoleAggregation,
+    CertificateSigning,
+    CertificateCleaner,
+)
+"""What only a cluster that runs needs: they keep accounts, certificates and roles, and no workload waits for them."""
+BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}
 
 
 def builtin(*names: str) -> list[type[Controller]]:
-    """The built-in controllers of these names; without a name, all of them. Raises `LookupError`."""
+    """The built-in controllers of these names; without a name, all but those of CLUSTER. Raises `LookupError`."""
     return [_named(name) for name in names] if names else list(ALL)
 
 

@@ -21,7 +21,8 @@ from steersman.api.controller import Controller, Loop, controller_name
 from steersman.api.errors import AlreadyExists
 from steersman.api.kinds import Kinds
 from steersman.api.policy import default_policy
-from steersman.controllers.builtin import ALL
+from steersman.controllers.builtin import ALL, CLUSTER
+from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
 from steersman.journal import JournalError
 from steersman.kernel.component import Component
 from steersman.kernel.effect import Request
@@ -69,7 +70,7 @@ class Settings:
     store: str = DEFAULT_STORE
     virtual_nodes: int = 0
     allow_remote: bool = False
-    controllers: Sequence[type[Controller]] = ALL
+    controllers: Sequence[type[Controller]] = (*ALL, *CLUSTER)
     drivers: Mapping[str, Driver] = field(default_factory=dict)
 
 
@@ -120,6 +121,7 @@ class ControlPlane:
         token = admin_token(tokens, settings.kubeconfig)
         save_tokens(place.tokens, tokens)
         self.heads.signer = Signer.open(place.pki, authority)
+        await self._publish(authority)
         context = server_context(authority, address.names())
         app = App(self.heads, tokens, {"journal": self.heads.trouble})
         self.server = await self._listen(address, app, context)
@@ -167,6 +169,18 @@ class ControlPlane:
         ]
         await asyncio.gather(*policy)
         await make_nodes(self.heads, self.settings.virtual_nodes)
+
+    async def _publish(self, authority: Authority) -> None:
+        """The authority's certificate where clients and controllers look for it, as kube-apiserver publishes it."""
+        data = {SOURCE_FIELD: authority.pem.decode("ascii")}
+        found = self.heads.store.get(SOURCE)
+        if found is None:
+            meta = {"name": SOURCE.name, "namespace": SOURCE.namespace}
+            body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+            await self.heads.write(Request("create", SOURCE, body, actor=APISERVER, manager="steersman"))
+        elif found.value.get("data", {}).get(SOURCE_FIELD) != data[SOURCE_FIELD]:
+            request = Request("patch", SOURCE, {"data": data}, actor=APISERVER, manager="steersman")
+            await self.heads.write(request)
 
     async def _bootstrap_policy(self, key: Key, body: Mapping[str, Any]) -> None:
         with contextlib.suppress(AlreadyExists):

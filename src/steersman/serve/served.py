@@ -31,9 +31,6 @@ UNSERVED: Final[dict[GK, str]] = {
 """Built-in kinds that are not served, and why. Alpha and beta kinds are not served either, as in Kubernetes by
 default."""
 
-CREATED: Final = frozenset({("binding", ("", "Pod")), ("eviction", ("", "Pod")), ("token", ("", "ServiceAccount"))})
-"""Subresources that can be created and nothing else."""
-
 DEPRECATED: Final[dict[GK, str]] = {
     ("", "ComponentStatus"): "v1 ComponentStatus is deprecated in v1.19+",
     ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -81,7 +78,7 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
     for endpoint in kind.endpoints:
         group, _, version = endpoint.api_version.rpartition("/")
         verbs: tuple[str, ...] = ()
-        if endpoint.name == "status" or (endpoint.name == "scale" and (kind.custom or kind.gk in SCALED)):
+        if endpoint.name in ("status", "approval") or (endpoint.name == "scale" and (kind.custom or kind.gk in SCALED)):
             verbs = ("get", "patch", "update")
         elif (endpoint.name, kind.gk) in CREATED:
             verbs = ("create",)

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from steersman.api import errors
 from steersman.serve.files import FileError, locked, private_directory, read_file, write_file
+from steersman.serve.issue import sign_request
 from steersman.serve.tls import Authority
 
 HALF: Final = 32
@@ -76,6 +77,8 @@ class Signer:
         """The answer to `Call("sign", (kind, payload))`. Raises ApiError 500 for what nobody can sign."""
         if kind == "token":
             return self._token(payload)
+        if kind == "certificate" and self.authority is not None:
+            return sign_request(self.authority, payload).decode("ascii")
         raise errors.internal(f"nobody here signs a {kind}")
 
     def _token(self, claims: bytes) -> str:
