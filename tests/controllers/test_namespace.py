@@ -6,7 +6,8 @@ from steersman.nodes.kubelet import VirtualKubelet
 from tests.controllers.worlds import client, deployment, make, settle
 
 SHOP = Key("", "Namespace", "", "shop")
-ALL = [*builtin(), VirtualKubelet]
+SOME = ("deployment", "replicaset", "garbage-collector", "namespace", "job")
+ALL = [*builtin(*SOME), VirtualKubelet]
 
 
 def config(name, **meta):
@@ -49,6 +50,11 @@ def test_what_a_finalizer_holds_is_told_and_waited_for():
     settle(w)
     told = {each.type: each for each in c.get(SHOP).status.conditions}
     assert told["NamespaceContentRemaining"].reason == "SomeResourcesRemain"
+    assert told["NamespaceContentRemaining"].message == (
+        "Some resources are remaining: configmaps. has 1 resource instances"
+    )
+    assert [each.status for each in told.values()] == ["False", "False", "False", "True", "True"]
+    assert told["NamespaceDeletionContentFailure"].reason == "ContentDeleted"
     assert "example.com/hold in 1 resource instances" in told["NamespaceFinalizersRemaining"].message
     c.patch(c.get(c.key("v1/ConfigMap", "held", "shop")), {"metadata": {"finalizers": None}})
     settle(w, timers=True)
@@ -65,3 +71,27 @@ def test_pods_go_before_what_they_may_still_need():
     c.delete(pod, grace=0)
     settle(w, timers=True)
     assert names_left(w) == []
+
+
+def test_what_orphans_by_default_leaves_nothing_behind():
+    spec = {"template": {"spec": {**web(1)["spec"]["template"]["spec"], "restartPolicy": "Never"}}}
+    meta = {"name": "j", "namespace": "shop"}
+    w = shop(ALL, {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
+    settle(w)
+    client(w).delete(SHOP)
+    settle(w, timers=True)
+    assert names_left(w) == []
+
+
+def test_a_finalizer_of_the_namespace_itself_holds_it_when_it_is_empty():
+    w = shop(ALL)
+    c = client(w)
+    space = c.get(SHOP)
+    c.update({**space, "spec": {"finalizers": ["kubernetes", "x.io/mine"]}}, "finalize")
+    c.delete(SHOP)
+    settle(w, timers=True)
+    space = c.get(SHOP)
+    assert space.spec.finalizers == ["x.io/mine"] and space.status.phase == "Terminating"
+    assert [each.status for each in space.status.conditions] == ["False"] * 5
+    c.update({**space, "spec": {}}, "finalize")
+    assert c.get(SHOP) is None

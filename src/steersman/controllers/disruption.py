@@ -203,7 +203,7 @@ def _scale_of(c: Client, owner: Json, namespace: str) -> tuple[str, int] | None:
     if above is not None and above["kind"] == "Deployment":
         return _scale_of(c, above, namespace)
     try:
-        kind = c.api.kinds.get(owner["apiVersion"].rpartition("/")[0], owner["kind"])
+        kind = c.kind_of(owner["apiVersion"].rpartition("/")[0], owner["kind"])
     except UnknownKind as unknown:
         raise NotSynced(str(unknown)) from None
     if "scale" not in kind.subresources:

@@ -15,7 +15,7 @@ def sweep(c: Client, found: list[Any]) -> list[Any]:
         if "deletionTimestamp" in meta:
             continue
         try:
-            c.delete(obj, uid=meta["uid"])
+            c.delete(obj, uid=meta["uid"], propagation="Background")
         except Conflict:  # another incarnation: the next look finds it
             continue
     live = [c.get(key_of(obj), fresh=True) for obj in found]
