@@ -18,6 +18,7 @@ from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
 from steersman.controllers.replicaset import ReplicaSet
+from steersman.controllers.resourcequota import ResourceQuotaController
 from steersman.controllers.root_ca import RootCA
 from steersman.controllers.statefulset import StatefulSet
 from steersman.controllers.tainteviction import TaintEviction
@@ -31,6 +32,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     GarbageCollector,
     NamespaceController,
     Disruption,
+    ResourceQuotaController,
     DefinitionController,
     PodGc,
     TtlAfterFinished,

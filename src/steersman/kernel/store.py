@@ -73,6 +73,8 @@ BUDGETS: Final = Index("budgets", ("policy", "PodDisruptionBudget"), (), _namesp
 none."""
 NODES: Final = Index("nodes", ("", "Node"), (), lambda obj: (obj.key.name,))
 """Nodes by name: what a controller needs to know of a node decides whether a pod's event concerns it."""
+QUOTAS: Final = Index("quotas", ("", "ResourceQuota"), (), _namespace)
+"""The quotas of a namespace, for the same reason."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -95,7 +97,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

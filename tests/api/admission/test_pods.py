@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.api.admission.runtime import merged
+from steersman.api.admission.standard import standard
 from steersman.kernel.value import freeze
 from tests.api.admission.scene import admitted, generated
 from tests.api.cluster import deployment, pod, refused
@@ -86,6 +87,13 @@ def test_an_account_that_is_not_there_is_told_with_the_name_as_it_was_sent():
     assert error.message == f'pods "p" is forbidden: {detail.format("robot")}'
     error = refused(generated, c, "v1/Pod", "web-", spec=pod())
     assert error.message == f'pods "web-" is forbidden: {detail.format("default")}'
+
+
+def test_a_default_account_that_is_on_its_way_is_not_waited_for():
+    c = admitted(account=False, chain=standard(controllers=["serviceaccount-controller"]))
+    c.create("v1/Pod", "p", spec=pod())
+    assert spec_of(c)["serviceAccountName"] == "default"
+    assert refused(c.create, "v1/Pod", "q", spec=pod(serviceAccountName="robot")).code == 403
 
 
 def test_mirror_pods_keep_their_spec_and_reference_nothing():

@@ -53,8 +53,11 @@ class ServiceAccount(Plugin):
     operations = (CREATE, UPDATE)
     subresources = ("", "ephemeralcontainers")
 
-    def __init__(self) -> None:
+    def __init__(self, accounts_come: bool = False) -> None:
+        """`accounts_come`: a controller makes the account `default` of every namespace. kube-apiserver waits for it
+        for a second or two; here a pod of an account that is on its way is admitted at once."""
         self._edits = Edits()
+        self._accounts_come = accounts_come
 
     def mutate(self, attempt: Attempt) -> Answer:
         """Names the account, mounts its token, and takes over its pull secrets."""
@@ -64,7 +67,7 @@ class ServiceAccount(Plugin):
             return self.validate(attempt)
         spec = spec_of(attempt)
         name = spec.get("serviceAccountName") or "default"
-        account = _account(attempt, name)
+        account = self._account(attempt, name)
         automount = spec.get("automountServiceAccountToken")
         if automount is None:
             automount = _part(account, "automountServiceAccountToken")
@@ -73,6 +76,14 @@ class ServiceAccount(Plugin):
         judged = with_part(attempt, "spec", self._edits(spec, how, lambda spec: _with_account(spec, *how)))
         self.validate(attempt if judged is None else attempt._replace(body=judged.body))
         return judged
+
+    def _account(self, attempt: Attempt, name: str) -> Object | None:
+        namespace = attempt.key.namespace
+        found = attempt.store.get(Key("", "ServiceAccount", namespace, name))
+        if found is None and not (self._accounts_come and name == "default"):
+            missing = f"serviceaccount {errors.quote(name)} not found"
+            raise attempt.forbidden(f"error looking up service account {namespace}/{name}: {missing}")
+        return found
 
     def validate(self, attempt: Attempt) -> Answer:
         """Refuses pods without an account, and secrets that the account may not use."""
@@ -86,8 +97,8 @@ class ServiceAccount(Plugin):
         if not name:
             detail = f"no service account specified for pod {attempt.key.namespace}/{attempt.key.name}"
             raise attempt.forbidden(detail)
-        account = _account(attempt, name)
-        if (account.meta.value.get("annotations") or EMPTY).get(ENFORCE) in TRUE:
+        account = self._account(attempt, name)
+        if account is not None and (account.meta.value.get("annotations") or EMPTY).get(ENFORCE) in TRUE:
             groups = EPHEMERAL if attempt.subresource else CONTAINERS
             problem = _unmountable(account, spec, groups, whole=not attempt.subresource)
             if problem:
@@ -99,17 +110,8 @@ CONTAINERS: Final = (("initContainers", "init container"), ("containers", "conta
 EPHEMERAL: Final = (("ephemeralContainers", "ephemeral container"),)
 
 
-def _account(attempt: Attempt, name: str) -> Object:
-    namespace = attempt.key.namespace
-    found = attempt.store.get(Key("", "ServiceAccount", namespace, name))
-    if found is None:
-        missing = f"serviceaccount {errors.quote(name)} not found"
-        raise attempt.forbidden(f"error looking up service account {namespace}/{name}: {missing}")
-    return found
-
-
-def _part(account: Object, field: str) -> Any:
-    return None if account.rest is None else account.rest.value.get(field)
+def _part(account: Object | None, field: str) -> Any:
+    return None if account is None or account.rest is None else account.rest.value.get(field)
 
 
 def _with_account(spec: Frozen, namespace: str, name: str, automount: bool, pull: tuple[str, ...]) -> Frozen:

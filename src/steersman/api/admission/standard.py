@@ -17,6 +17,7 @@ from steersman.api.admission.limits import LimitRanger
 from steersman.api.admission.nodes import PodTopologyLabels, TaintNodesByCondition
 from steersman.api.admission.plugin import Plugin
 from steersman.api.admission.priority import Priority
+from steersman.api.admission.quota import ResourceQuota
 from steersman.api.admission.runtime import RuntimeClass
 from steersman.api.admission.storage import (
     DefaultStorageClass,
@@ -26,9 +27,9 @@ from steersman.api.admission.storage import (
 from steersman.api.admission.toleration import DefaultTolerationSeconds
 
 TAKEN_BACK: Final[Mapping[str, str]] = {
-    "ServiceAccount": "serviceaccount",
-    "TaintNodesByCondition": "node-lifecycle",
-    "StorageObjectInUseProtection": "volume-protection",
+    "ServiceAccount": "serviceaccount-controller",
+    "TaintNodesByCondition": "node-lifecycle-controller",
+    "StorageObjectInUseProtection": "persistentvolumeclaim-protection-controller",
 }
 """Plugin → the controller without which what it adds would stay for ever, or what it asks for would never come: default
 accounts, taints of new nodes, finalizers of volumes."""
@@ -41,16 +42,16 @@ def standard(webhooks: Sequence[Plugin] = (), controllers: Collection[str] | Non
     controllers: names of those that run beside it; plugins that cannot do without one of the others are left out.
     None: all plugins.
     """
-    plugins = _plugins(webhooks)
+    plugins = _plugins(webhooks, controllers is not None)
     if controllers is None:
         return Chain(plugins)
     return Chain([p for p in plugins if TAKEN_BACK.get(p.name) is None or TAKEN_BACK[p.name] in controllers])
 
 
-def _plugins(webhooks: Sequence[Plugin]) -> tuple[Plugin, ...]:
+def _plugins(webhooks: Sequence[Plugin], accounts_come: bool) -> tuple[Plugin, ...]:
     return (
         LimitRanger(),
-        ServiceAccount(),
+        ServiceAccount(accounts_come),
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),
@@ -61,4 +62,5 @@ def _plugins(webhooks: Sequence[Plugin]) -> tuple[Plugin, ...]:
         DefaultIngressClass(),
         PodTopologyLabels(),
         *webhooks,
+        ResourceQuota(),
     )
