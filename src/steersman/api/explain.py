@@ -8,25 +8,33 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import orjson
+
 from steersman.api.errors import Cause
 from steersman.api.intake import Misfit, constrained, has_fields, intake, violations
+from steersman.api.pruning import prune
 from steersman.api.schema import Schema
+from steersman.kernel.object import Object
 from steersman.kernel.value import MAX_DEPTH, ValueRefused, freeze
 
 MAX_CAUSES: Final = 32
 """Causes listed in one error: enough to mend a manifest in one go, bounded for hostile input."""
+NEW: Final = object()
+"""In the place of an old value: there is none, or none that belongs to the new one."""
 MAX_NAME: Final = 256
 """Characters of a field name that an error repeats."""
 
 
 class Finding:
-    """What `explain` found: the causes of refusal, the paths of undeclared fields, and the value without them."""
+    """What `explain` found: the causes of refusal and the paths of undeclared fields."""
 
-    __slots__ = ("causes", "unknown")
+    __slots__ = ("causes", "kept", "unknown")
 
     def __init__(self) -> None:
         self.causes: list[Cause] = []
         self.unknown: list[str] = []
+        self.kept = False
+        """Parts that did not change were let pass without a look."""
 
     def wrong_type(self, path: str, value: Any, wanted: str) -> None:
         """A value of the wrong type."""
@@ -38,24 +46,54 @@ class Finding:
             self.causes.append(cause)
 
 
-def explain(schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False) -> Any:
-    """Walks a value that `intake` refused: adds all that is wrong to `finding`; the value without undeclared fields."""
-    return _explain(schema, value, path, finding, (required, custom), 0)
+class Past:
+    """What an object of a custom kind was before an update: what did not change is not judged again."""
+
+    __slots__ = ("kept", "old")
+
+    def __init__(self, old: Object) -> None:
+        self.old = old
+        self.kept = False
+        """Something was not judged again: what comes of it must not count as valid."""
+
+    def part(self, path: str) -> Any:
+        """The old value of a top-level field."""
+        if path == "spec":
+            return NEW if self.old.spec is None else self.old.spec.value
+        if path == "status":
+            return NEW if self.old.status is None else self.old.status.value
+        return NEW if self.old.rest is None else self.old.rest.value.get(path, NEW)
 
 
-def _explain(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+def explain(
+    schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False, old: Any = NEW
+) -> Any:
+    """Walks a value that `intake` refused: adds all that is wrong to `finding`; the value without undeclared fields.
+
+    `old`: the value of an object of a custom kind before an update. Parts that equal it are not judged again, so that
+    a schema may become stricter under the objects there are ("validation ratcheting" in the Kubernetes documentation).
+    """
+    return _explain(schema, value, path, finding, (required, custom), 0, old)
+
+
+def _explain(
+    schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int, old: Any
+) -> Any:
     if value is None:
         return None
     if depth > MAX_DEPTH:
         found.add(Cause.invalid(path, "...", f"nested deeper than {MAX_DEPTH} levels"))
         return None
+    if old is not NEW and _same(old, value):
+        found.kept = True
+        return prune(schema, freeze(value))
     kind = schema.type
     if kind == "object" and has_fields(schema, mode[1]):
-        value = _explain_object(schema, value, path, found, mode, depth)
+        value = _explain_object(schema, value, path, found, mode, depth, old)
     elif kind in ("map", "object"):
-        value = _explain_map(schema, value, path, found, mode, depth)
+        value = _explain_map(schema, value, path, found, mode, depth, old)
     elif kind == "list":
-        value = _explain_list(schema, value, path, found, mode, depth)
+        value = _explain_list(schema, value, path, found, mode, depth, old)
     elif kind == "any" and not constrained(schema):
         return _explain_any(value, path, found)
     else:
@@ -90,7 +128,9 @@ def _named(name: Any) -> str:
     return str(name)[:MAX_NAME].encode("utf-8", "backslashreplace").decode()
 
 
-def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+def _explain_object(
+    schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int, old: Any
+) -> Any:
     if not isinstance(value, dict):
         found.wrong_type(path, value, "an object")
         return None
@@ -98,8 +138,10 @@ def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode:
     for name, item in value.items():
         where = f"{path}.{_named(name)}" if path else _named(name)
         child = schema.fields.get(name) if isinstance(name, str) else None
+        if item is None and mode[1] and child is not None and not child.nullable:
+            continue  # intake drops it, too
         if child is not None:
-            out[name] = _explain(child, item, where, found, mode, depth + 1)
+            out[name] = _explain(child, item, where, found, mode, depth + 1, _inside(old, name))
         elif schema.preserve_unknown and isinstance(name, str):
             out[name] = _explain_any(item, where, found)
         elif len(found.unknown) < MAX_CAUSES:
@@ -110,7 +152,9 @@ def _explain_object(schema: Schema, value: Any, path: str, found: Finding, mode:
     return out
 
 
-def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+def _explain_map(
+    schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int, old: Any
+) -> Any:
     if not isinstance(value, dict):
         found.wrong_type(path, value, "an object")
         return None
@@ -119,13 +163,16 @@ def _explain_map(schema: Schema, value: Any, path: str, found: Finding, mode: tu
     out = {}
     for name, item in value.items():
         if isinstance(name, str):
-            out[name] = _explain(schema.values, item, f"{path}[{_named(name)}]", found, mode, depth + 1)
+            at = f"{path}[{_named(name)}]"
+            out[name] = _explain(schema.values, item, at, found, mode, depth + 1, _inside(old, name))
         else:
             found.add(Cause.invalid(path, name, "keys must be strings"))
     return out
 
 
-def _explain_list(schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int) -> Any:
+def _explain_list(
+    schema: Schema, value: Any, path: str, found: Finding, mode: tuple[bool, bool], depth: int, old: Any
+) -> Any:
     if not isinstance(value, list):
         found.wrong_type(path, value, "an array")
         return None
@@ -137,8 +184,32 @@ def _explain_list(schema: Schema, value: Any, path: str, found: Finding, mode: t
         if item is None and not (mode[1] and schema.items.nullable):
             found.wrong_type(where, item, _wanted(schema.items))
         else:
-            out.append(_explain(schema.items, item, where, found, mode, depth + 1))
+            out.append(_explain(schema.items, item, where, found, mode, depth + 1, _item(schema, old, item)))
     return out
+
+
+def _same(old: Any, value: Any) -> bool:
+    """Whether two values are the same JSON: Python has 1 == True."""
+    if old != value:
+        return False
+    option = orjson.OPT_SORT_KEYS
+    return orjson.dumps(old, option=option) == orjson.dumps(value, option=option)
+
+
+def _inside(old: Any, name: Any) -> Any:
+    """The old value of a field or of a map's key."""
+    return old.get(name, NEW) if isinstance(old, dict) and isinstance(name, str) else NEW
+
+
+def _item(schema: Schema, old: Any, item: Any) -> Any:
+    """The old item of a list with keys that has the keys of `item`. Items of other lists have no past."""
+    if not isinstance(old, list) or not schema.keys or not isinstance(item, dict):
+        return NEW
+    keys = [item.get(key, schema.key_defaults.get(key)) for key in schema.keys]
+    for before in old:
+        if isinstance(before, dict) and keys == [before.get(k, schema.key_defaults.get(k)) for k in schema.keys]:
+            return before
+    return NEW
 
 
 def _explain_any(value: Any, path: str, found: Finding) -> Any:

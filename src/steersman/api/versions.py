@@ -11,15 +11,16 @@ A conversion webhook is asked where `shown` and `settle` only rewrite apiVersion
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from steersman.api import defaults, errors
 from steersman.api.kinds import Kind
+from steersman.api.pruning import prune
 from steersman.api.schema import Schema
 from steersman.kernel.effect import Call, Commit, Outcome, Request
 from steersman.kernel.object import EMPTY_SECTION, Object, Section
 from steersman.kernel.store import Store
-from steersman.kernel.value import EMPTY, Frozen, FrozenList
+from steersman.kernel.value import EMPTY, Frozen
 
 REMEMBERED: Final = 1 << 14
 """Sections whose form under a schema is remembered, a few hundred bytes each; emptied when full."""
@@ -99,32 +100,6 @@ def _rest(kind: Kind, stored: Kind, section: Section | None) -> Section | None:
     if found.digest == before.digest:
         return section
     return found if found.value else None
-
-
-def prune(schema: Schema, value: Any) -> Any:
-    """`value`, frozen, without what a custom schema does not declare; the very value when all is declared."""
-    if isinstance(value, list):
-        if schema.items is None:
-            return value
-        items = [prune(schema.items, item) for item in value]
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else FrozenList(items)
-    if not isinstance(value, dict) or schema.type not in ("object", "map", "any"):
-        return value
-    changed: dict[str, Any] = {}
-    gone = False
-    for name, item in value.items():
-        child = schema.child(name)
-        if child is None:
-            gone = gone or not schema.preserve_unknown
-            continue
-        kept = prune(child, item)
-        if kept is not item:
-            changed[name] = kept
-    if not gone and not changed:
-        return value
-    if gone:
-        return Frozen({n: changed.get(n, item) for n, item in value.items() if schema.child(n) is not None})
-    return Frozen({**value, **changed})
 
 
 def check(store: Store, kind: Kind, request: Request) -> None:

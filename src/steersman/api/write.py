@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import defaults, errors, validate
-from steersman.api.explain import Finding, explain
+from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
@@ -21,7 +21,7 @@ from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
-from steersman.kernel.value import EMPTY, Frozen, FrozenList
+from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
 
 SYSTEM_META: Final = (
     "name",
@@ -60,6 +60,7 @@ class By(NamedTuple):
     subresource: str = ""
     judge: bool = True
     """Whether the result must be valid; a draft for admission plugins need not be, yet."""
+    past: Past | None = None
 
 
 class Written(NamedTuple):
@@ -124,11 +125,15 @@ def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> An
     except (Misfit, RecursionError):
         pass
     finding = Finding()
-    pruned = explain(schema, value, path, finding, required, custom)
+    old = by.past.part(path) if custom and by.past is not None else NEW
+    pruned = explain(schema, value, path, finding, required, custom, old)
     refuse(kind, name, finding, by.validation, warnings)
     try:
         return take(pruned)
     except (Misfit, RecursionError):
+        if finding.kept and by.past is not None:
+            by.past.kept = True
+            return freeze(pruned)
         cause = errors.Cause.invalid(path, "...", "cannot be read; it holds something that is no JSON")
         raise errors.invalid(kind.kind, name, [cause], kind.group) from None
 
@@ -174,7 +179,7 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
     if taken is None:
         return None
     section = encode(kind, name, part, Section(taken))
-    if not by.judge:
+    if not by.judge or (by.past is not None and by.past.kept):
         return section
     section.valid = kind.schema
     if type(value) is Frozen and part == "spec":  # a template: the next pod made from it finds the section here
@@ -338,6 +343,8 @@ def split_node_name(kind: Kind, spec: Section | None) -> tuple[Section | None, s
 def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     """The version after a PUT of `body`, to the object or to its status. Raises `ApiError` (400, 422)."""
     warnings: list[str] = []
+    if kind.custom:
+        by = by._replace(past=Past(old))
     if by.subresource in STATUS_PARTS:
         new = _with_status(kind, old, body, by, warnings)
     elif by.subresource == "finalize":
