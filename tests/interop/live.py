@@ -85,8 +85,11 @@ class Live:
 class Whole(Live):
     """kubectl against `steersman run`, its controllers included, in this process."""
 
+    nodes = 0
+    """Virtual nodes."""
+
     async def serve(self) -> None:
-        settings = Settings("127.0.0.1:0", self.kubeconfig, f"sqlite:{self.folder / 'store.db'}")
+        settings = Settings("127.0.0.1:0", self.kubeconfig, f"sqlite:{self.folder / 'store.db'}", self.nodes)
         async with ControlPlane(settings):
             self._ready.set()
             await self._stop.wait()
