@@ -92,6 +92,7 @@ def test_alpha_beta_and_what_nobody_acts_on_are_not_served():
     names = {(kind.group, kind.kind) for kind in discovered()}
     assert ("", "Pod") in names and ("coordination.k8s.io", "Lease") in names and ("", "Event") in names
     unstable = [kind for kind in discovered() if "alpha" in kind.version or "beta" in kind.version]
+    assert ("events.k8s.io", "Event") in names
     assert {kind.group for kind in unstable} == {"metrics.k8s.io"}
 
 

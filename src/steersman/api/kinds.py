@@ -72,6 +72,9 @@ class Kind:
     origin: Origin | None = None
     """What the definition of a custom kind says beside this."""
 
+    alias: Any = None
+    """How a stored kind looks in this version of it (`aliases.Alias`); None: this kind is stored as it is."""
+
     api_version: str = field(init=False)
     """`apps/v1`, or `v1` for the core group: the object's apiVersion field."""
     gk: GK = field(init=False)

@@ -45,7 +45,7 @@ def existing(store: Store, key: Key, kind: Kind) -> Object:
 def found(store: Store, key: Key, kind: Kind) -> Object | None:
     """The object of a slot, if there is one, in the version of `kind`."""
     obj = store.get(key)
-    return versions.shown(kind, obj) if kind.custom and obj is not None else obj
+    return versions.shown(kind, obj) if obj is not None and (kind.custom or kind.alias is not None) else obj
 
 
 def body(request: Request, kind: Kind) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.api import defaults, errors
+from steersman.api import aliases, defaults, errors
 from steersman.api.kinds import Kind
 from steersman.api.pruning import prune
 from steersman.api.schema import Schema
@@ -37,6 +37,8 @@ def shown(kind: Kind, obj: Object) -> Object:
 
     Raises `ApiError` 500 when that takes a conversion webhook.
     """
+    if kind.alias is not None:
+        return aliases.shown(kind, obj)
     if needs_webhook(kind, obj):
         raise errors.internal(
             f"conversion webhook for {obj.api_version}, Kind={kind.kind} failed: conversion webhooks are not called "

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors, preconditions, versions
+from steersman.api import aliases, errors, preconditions, versions
 from steersman.api.authz import forbidden
 from steersman.api.kinds import VERBS
 from steersman.api.rbac import Ask
@@ -252,6 +252,8 @@ class App:
 
     def _list(self, request: Request, route: Route, shown: Shown) -> Response:
         options = list_options(request.query)
+        if route.kind.alias is not None and options.fields:
+            options = options._replace(fields=aliases.field_text(route.kind, options.fields))
         if options.watch:
             watch = Watch(self.backend, self.frames, route.kind, route.namespace, options, shown)
             stream = self.telemetry.watching(Asked(*request.labels), watch.stream())
@@ -275,8 +277,11 @@ class App:
 
     def _changed(self, route: Route, done: Changed, shown: Shown) -> Response:
         kind = route.kind
-        if kind.custom and done.obj is not None:
-            done = done._replace(obj=versions.shown(kind, done.obj))
+        if kind.custom or kind.alias is not None:
+            obj, objs = done.obj, done.objs
+            done = done._replace(obj=None if obj is None else versions.shown(kind, obj))
+            if objs is not None and kind.alias is not None:
+                done = done._replace(objs=[versions.shown(kind, one) for one in objs])
         if done.objs is not None:
             meta = {"resourceVersion": str(self.backend.store.rev)}
             response = list_answer(route.kind, done.objs, meta, shown)

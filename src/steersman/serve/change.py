@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import errors, eviction
+from steersman.api import aliases, errors, eviction
 from steersman.api.kinds import Kinds
-from steersman.api.patched import accepted
+from steersman.api.patched import accepted, patched
 from steersman.api.user import User
 from steersman.kernel import effect
 from steersman.kernel.effect import Reply
@@ -33,6 +33,8 @@ RETURNED_WHEN_GONE: Final = frozenset(
     }
 )
 """Kinds whose deletion answers with the object even when it is gone at once (ReturnDeletedObject in Kubernetes)."""
+PATCH_TRIES: Final = 5
+"""Times a patch is worked out anew when somebody else's write came in between, as in kube-apiserver."""
 DELETED_AT_ONCE: Final = 64
 """Deletes of a collection that are in flight together: one group of the journal."""
 
@@ -67,7 +69,7 @@ class Change(NamedTuple):
         options = write_options(self.http.query, "CreateOptions")
         body = self._body()
         warnings = duplicates(body, options)
-        return _shown(await self.send("create", "", body.value, options), warnings)
+        return _shown(await self.send("create", "", self._stored(body.value), options), warnings)
 
     async def create_part(self) -> Changed:
         """POST to a subresource: a pod's binding or eviction, a service account's token."""
@@ -92,7 +94,8 @@ class Change(NamedTuple):
         options = write_options(self.http.query, "UpdateOptions")
         body = self._body()
         warnings = duplicates(body, options)
-        return _shown(await self.send("update", self._part, body.value, options), warnings)
+        old = self.backend.store.get(self._key) if self.route.kind.alias is not None else None
+        return _shown(await self.send("update", self._part, self._stored(body.value, old), options), warnings)
 
     async def patch(self) -> Changed:
         """PATCH of an object or of its status; by server-side apply it may also be created."""
@@ -107,12 +110,39 @@ class Change(NamedTuple):
             options["force"] = query.flag("force")
             if self.no_create is not None:
                 options["no_create"] = self.no_create
-            return _shown(await self.send("apply", self._part, body.value, options), warnings)
+            alias = self.route.kind.alias
+            value = body.value if alias is None or not isinstance(body.value, dict) else alias.down(body.value)
+            return _shown(await self.send("apply", self._part, value, options), warnings)
         if "force" in query:
             cause = errors.Cause.forbidden("force", "may not be specified for non-apply patch")
             raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
         options["patch"] = form
+        if self.route.kind.alias is not None:
+            return _shown(await self._patch_alias(body.value, options), warnings)
         return _shown(await self.send("patch", self._part, body.value, options), warnings)
+
+    def _stored(self, body: Any, old: Object | None = None) -> Any:
+        """What was sent, in the shape in which its kind is stored."""
+        kind = self.route.kind
+        return body if kind.alias is None else aliases.stored(kind, body, old)
+
+    async def _patch_alias(self, given: Any, options: dict[str, Any]) -> Reply:
+        """A patch of an object in a shape it is not stored in: an update that begins again when it came too late."""
+        kind, key = self.route.kind, self._key
+        for tries_left in reversed(range(PATCH_TRIES)):
+            old = self.backend.store.get(key)
+            if old is None:
+                raise errors.not_found(kind.plural, key.name, kind.group)
+            request = effect.Request("patch", key, given, self._part, self.actor, options=options)
+            body = self._stored(patched(kind, aliases.shown(kind, old), request), old)
+            version = (given.get("metadata") or {}).get("resourceVersion") if isinstance(given, dict) else None
+            body["metadata"] = {**body["metadata"], "resourceVersion": version or str(old.rv)}
+            try:
+                return await self.send("update", self._part, body, dict(options))
+            except errors.ApiError as error:
+                if error.code != 409 or version or not tries_left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _body(self) -> Body:
         """The object that was sent. Raises ApiError 400, 415."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from steersman.api.kinds import Kind
+from steersman.kernel.value import freeze
 from steersman.serve.ages import age, between
 from steersman.serve.column import Columns
 from steersman.serve.custom_columns import custom_columns
@@ -315,4 +316,10 @@ COLUMNS: Final[dict[GK, Columns]] = {
 @lru_cache(1 << 10)
 def columns_of(kind: Kind) -> Columns:
     """The columns of a kind."""
-    return COLUMNS.get(kind.gk, PLAIN) if kind.origin is None else custom_columns(kind.origin)
+    if kind.origin is not None:
+        return custom_columns(kind.origin)
+    columns = COLUMNS.get(kind.gk, PLAIN)
+    if kind.alias is None:
+        return columns
+    down, row = kind.alias.down, columns.row  # rows are written for the stored shape
+    return columns._replace(row=lambda obj, now: row(freeze(down(obj)), now))

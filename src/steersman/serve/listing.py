@@ -61,7 +61,7 @@ def list_page(backend: Backend, kind: Kind, namespace: str, options: ListOptions
         check_not_ahead(options.rev, head)
         rev = options.rev if options.match == "Exact" else head
     found = _at(backend, query, rev, token.after if token else None)
-    if kind.custom:
+    if kind.custom or kind.alias is not None:
         found = (versions.shown(kind, obj) for obj in found)
     limit = options.limit or MAX_PAGE
     items = list(islice(found, limit + 1))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from steersman.api.aliases import aliases
 from steersman.api.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.review import REVIEWS
@@ -18,7 +19,6 @@ from steersman.serve.computed import COMPUTED, METRICS_KINDS, readable
 GK = tuple[str, str]
 
 UNSERVED: Final[dict[GK, str]] = {
-    ("events.k8s.io", "Event"): "its objects are those of the core group; use v1",
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "webhooks are not called by this version",
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): "webhooks are not called by this version",
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): "policies are not evaluated by this version",
@@ -39,7 +39,6 @@ DEPRECATED: Final[dict[GK, str]] = {
 
 SCALED: Final[frozenset[GK]] = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
 """Built-in kinds whose `scale` is served."""
-
 
 CREATED: Final[frozenset[tuple[str, GK]]] = frozenset(
     {("binding", ("", "Pod")), ("eviction", ("", "Pod")), ("token", ("", "ServiceAccount"))}
@@ -96,7 +95,10 @@ def part_of(kind: Kind, name: str) -> Part | None:
 
 def _versions(kinds: Kinds) -> Iterator[Kind]:
     """Every kind in each version it is served in."""
+    yield from aliases(kinds)
     for kind in kinds.all():
+        if kind.gk == ("events.k8s.io", "Event"):
+            continue  # an alias: stored as the Events of the core group
         if kind.origin is None:
             yield kind
         else:

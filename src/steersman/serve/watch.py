@@ -150,7 +150,7 @@ class Watch:
 
     def _seen(self, obj: Object) -> Object:
         """An object in the version that is watched."""
-        return versions.shown(self.kind, obj) if self.kind.custom else obj
+        return versions.shown(self.kind, obj) if self.kind.custom or self.kind.alias is not None else obj
 
     def _told(self, event: Event) -> tuple[str, Object] | None:
         """What an event is to this watch: its type and object, or None."""
