@@ -295,9 +295,10 @@ def _annotated(notes: Mapping[str, Any], name: str, shape: type) -> Any:
         value: Any = orjson.loads(text)
     except (orjson.JSONDecodeError, RecursionError):
         return None
-    if type(value) is not shape or any(shape is list and not isinstance(item, dict) for item in value):
+    if type(value) is not shape:
         return None
-    return value
+    found: Any = value
+    return None if shape is list and not all(isinstance(item, dict) for item in found) else found
 
 
 def _autoscaler_down(body: Json) -> Json:
