@@ -19,6 +19,12 @@ K = TypeVar("K", bound=Any)
 V = TypeVar("V")
 
 
+_MISSING: Final = object()
+ANYTHING: Final = object()
+OTHER: Final = object()
+"""See `SortedMap.put`."""
+
+
 class _Bucket:
     __slots__ = ("keys", "owner", "values")
 
@@ -67,9 +73,12 @@ class SortedMap(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return self.get(key, _MISSING) is not _MISSING
 
-    def put(self, key: K, value: V) -> Any:
-        """Sets the value at `key`; returns the value it replaces, or None."""
+    def put(self, key: K, value: V, expected: Any = ANYTHING) -> Any:
+        """Sets the value at `key`; returns the value it replaces, or None. When that is not the `expected` one,
+        nothing is set and `OTHER` is returned."""
         if not self._buckets:
+            if expected is not None and expected is not ANYTHING:
+                return OTHER
             self._buckets.append(_Bucket([key], [value], self._owner))
             self._firsts.append(key)
             self.size = 1
@@ -80,8 +89,12 @@ class SortedMap(Generic[K, V]):
         index = bisect_left(keys, key)
         if index < len(keys) and keys[index] == key:
             old = bucket.values[index]
+            if old is not expected and expected is not ANYTHING:
+                return OTHER
             bucket.values[index] = value
             return old
+        if expected is not None and expected is not ANYTHING:
+            return OTHER
         keys.insert(index, key)
         bucket.values.insert(index, value)
         self.size += 1
@@ -159,4 +172,3 @@ class SortedMap(Generic[K, V]):
         self._firsts.insert(at + 1, right.keys[0])
 
 
-_MISSING: Final = object()

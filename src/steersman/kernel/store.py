@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from .effect import Commit, Event, ListQuery
 from .object import MASK, PARSED, Key, Object
-from .sortedmap import SortedMap
+from .sortedmap import ANYTHING, OTHER, SortedMap
 
 GK = tuple[str, str]
 
@@ -312,23 +312,29 @@ class Store:
     def commit(self, commit: Commit) -> Event | None:
         """Carries out a commit at the next revision; None when the slot is no longer as `begin` saw it."""
         key, old, new = commit.key, commit.old, commit.new
-        if self.get(key) is not old:
-            return None
         rev = self.rev + 1
         if new is None:
+            if self.get(key) is not old:
+                return None
             self.remove(key, rev)
         else:
+            stored = new
             if new.rv:  # a memoised version: shared by several paths, so it gets its revision in a copy
-                new = new.at(rev)
+                stored = new.at(rev)
             else:
                 new.rv = rev
                 new._term = -1  # in case somebody asked for it before
-            self.put(new)
+            if self.put(stored, old) is OTHER:
+                if stored is new:
+                    new.rv = 0
+                return None
+            new = stored
         self.rev = rev
         return Event(rev, key, old, new)
 
-    def put(self, obj: Object) -> Object | None:
-        """Stores a version in its slot and moves `rev` to its revision; returns the version it replaces."""
+    def put(self, obj: Object, expected: Any = ANYTHING) -> Any:
+        """Stores a version in its slot and moves `rev` to its revision; returns the version it replaces, or None.
+        When that is not the `expected` one, nothing is stored and `OTHER` is returned."""
         key = obj.key
         kind = self._writable((key.group, key.kind))
         names = kind.namespaces.get(key.namespace)
@@ -337,9 +343,13 @@ class Store:
         else:
             names = names.writable(self._owner)
         kind.namespaces[key.namespace] = names
-        old: Object | None = names.put(key.name, obj)
+        old: Any = names.put(key.name, obj, expected)
         if old is None:
             kind.count += 1
+        elif old is OTHER:
+            if not names.size:
+                del kind.namespaces[key.namespace]
+            return OTHER
         self.rev = max(self.rev, obj.rv)
         self._account(old, obj)
         if self.config.compact:
