@@ -126,7 +126,7 @@ async def test_unknown_paths(path):
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/apis/autoscaling/v1/horizontalpodautoscalers", "use autoscaling/v2"),
+        ("/apis/networking.k8s.io/v1beta1/ipaddresses", "use networking.k8s.io/v1"),
         ("/api/v1/namespaces/default/pods/a/exec", "pods/exec is not served"),
         ("/api/v1/pods/a", "in namespaces"),
     ],

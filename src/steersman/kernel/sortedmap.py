@@ -170,5 +170,3 @@ class SortedMap(Generic[K, V]):
         del keys[cut:], values[cut:]
         self._buckets.insert(at + 1, right)
         self._firsts.insert(at + 1, right.keys[0])
-
-

@@ -23,6 +23,7 @@ from steersman.nodes.usage import Use, container_use
 
 GK = tuple[str, str]
 METRICS: Final = "metrics.k8s.io"
+REGISTRATION: Final = "apiregistration.k8s.io"
 READ: Final = ("get", "list")
 WINDOW: Final = "30s"
 """Time a measurement spans; ours are of one moment, and clients want to see one."""
@@ -54,6 +55,8 @@ VERSION_PRIORITIES: Final = {
     ("flowcontrol.apiserver.k8s.io", "v1"): 21,
     ("resource.k8s.io", "v1"): 21,
 }
+METRICS_PRIORITY: Final = (100, 100)
+"""Those of metrics-server's own manifest."""
 CUSTOM_PRIORITY: Final = (1000, 100)
 """groupMinimumPriority and versionPriority of the groups of custom kinds."""
 
@@ -79,6 +82,13 @@ def _metrics_kind(kind: str, plural: str, namespaced: bool) -> Kind:
 
 
 METRICS_KINDS: Final = (_metrics_kind("NodeMetrics", "nodes", False), _metrics_kind("PodMetrics", "pods", True))
+
+
+def priority_of(group: str, version: str) -> tuple[int, int]:
+    """groupPriorityMinimum and versionPriority of an APIService."""
+    if group in PRIORITIES:
+        return PRIORITIES[group], VERSION_PRIORITIES.get((group, version), 15)
+    return METRICS_PRIORITY if group == METRICS else CUSTOM_PRIORITY
 
 
 def readable(kind: Kind) -> Kind:
@@ -156,9 +166,9 @@ def _node_metrics(kind: Kind, seen: Seen) -> Iterator[Object]:
 def _api_services(kind: Kind, seen: Seen) -> Iterator[Object]:
     for group, versions in seen.groups.items():
         for version in versions:
-            minimum, priority = CUSTOM_PRIORITY
-            if group in PRIORITIES:
-                minimum, priority = PRIORITIES[group], VERSION_PRIORITIES.get((group, version), 15)
+            if group == REGISTRATION:
+                continue  # what lists the others is not in the list
+            minimum, priority = priority_of(group, version)
             labels = {"kube-aggregator.kubernetes.io/automanaged": "onstart" if group in PRIORITIES else "true"}
             spec = {"version": version, "groupPriorityMinimum": minimum, "versionPriority": priority}
             condition = {
@@ -181,6 +191,6 @@ def _component_statuses(kind: Kind, seen: Seen) -> Iterator[Object]:
 COMPUTED: Final[Mapping[GK, Callable[[Kind, Seen], Iterator[Object]]]] = {
     (METRICS, "NodeMetrics"): _node_metrics,
     (METRICS, "PodMetrics"): _pod_metrics,
-    ("apiregistration.k8s.io", "APIService"): _api_services,
+    (REGISTRATION, "APIService"): _api_services,
     ("", "ComponentStatus"): _component_statuses,
 }

@@ -124,7 +124,7 @@ def _subresource(kind: Kind, part: Part) -> dict[str, Any]:
 def _discovered_resource(kind: Kind) -> dict[str, Any]:
     row: dict[str, Any] = {
         "resource": kind.plural,
-        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "responseKind": _response_kind(kind, kind.group, kind.version, kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": list(kind.verbs),
@@ -137,9 +137,16 @@ def _discovered_resource(kind: Kind) -> dict[str, Any]:
         row["subresources"] = [
             {
                 "subresource": part.name,
-                "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
+                "responseKind": _response_kind(kind, part.group, part.version, part.kind),
                 "verbs": list(part.verbs),
             }
             for part in parts
         ]
     return row
+
+
+def _response_kind(kind: Kind, group: str, version: str, name: str) -> dict[str, str]:
+    """The kind of an answer. Built-in kinds leave out a group and version that are those of the path."""
+    if not kind.custom and (group, version) == (kind.group, kind.version):
+        group = version = ""
+    return {"group": group, "version": version, "kind": name}

@@ -14,7 +14,7 @@ from steersman.api.aliases import aliases
 from steersman.api.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.review import REVIEWS
-from steersman.serve.computed import COMPUTED, METRICS_KINDS, readable
+from steersman.serve.computed import COMPUTED, METRICS_KINDS, REGISTRATION, priority_of, readable
 
 GK = tuple[str, str]
 
@@ -105,6 +105,12 @@ def _versions(kinds: Kinds) -> Iterator[Kind]:
             yield from (other for other in kind.origin.siblings.values() if kind.in_version(other.version) is not None)
 
 
+def _preference(path: tuple[str, str]) -> tuple[bool, bool, int, str, str]:
+    """The order of groups: the core, the one that lists the others, then by the priority of their APIServices."""
+    group, version = path
+    return (group != "", group != REGISTRATION, -priority_of(group, version)[0], group, version)
+
+
 class Served:
     """The served kinds of one registry, as HTTP paths name them. Immutable."""
 
@@ -117,8 +123,8 @@ class Served:
             if (kind.gk in REVIEWS) if "get" not in kind.verbs else why_unserved(kind) is None:
                 self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = readable(kind)
         self.groups: dict[str, tuple[str, ...]] = {}
-        """Group to its versions, best first; groups by name, the core group ("") first."""
-        for group, version in sorted(self._by_path):
+        """Group to its versions, best first; groups in the order in which clients are to prefer them."""
+        for group, version in sorted(self._by_path, key=_preference):
             versions = (*self.groups.get(group, ()), version)
             self.groups[group] = tuple(sorted(versions, key=version_rank, reverse=True))
 
