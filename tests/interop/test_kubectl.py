@@ -253,4 +253,4 @@ def test_protobuf_writers_are_told_the_way_out(plane):
 def test_nobody_gets_in_without_a_token(plane):
     refused = plane.run("get", "pods", "--token=wrong", code=1)
     assert "must be logged in" in refused
-    assert "impersonation" in plane.run("get", "pods", "--as=bob", code=1)
+    assert 'User "bob" cannot list resource "pods"' in plane.run("get", "pods", "--as=bob", code=1)

@@ -58,10 +58,12 @@ def sign_request(authority: Authority, payload: bytes) -> bytes:
         .not_valid_before(now - SKEW)
         .not_valid_after(min(end, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(given), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(_listed(purposes)), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False)
     )
+    if given:  # none of them is not the same as no extension: verifiers would then refuse every use
+        builder = builder.add_extension(_key_usage(given), critical=True)
+    if purposes:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(_listed(purposes)), critical=False)
     try:
         names = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

@@ -1,0 +1,340 @@
+"""What is not granted is refused: every served kind, verb and subresource, for four users.
+
+One holds exactly the right that is needed, where it is needed. One holds every right but this one. One holds it in
+another namespace, one for another name. Only the first gets past authorization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from steersman.api.kinds import Kinds
+from steersman.api.rbac import GROUP, Ask
+from steersman.kernel.effect import Request
+from steersman.kernel.object import Key
+from steersman.serve.served import Served, parts_of
+from tests.serve.harness import in_loop
+from tests.serve.plane import PODS, Plane
+
+METHODS = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
+METHODS |= {"deletecollection": "DELETE"}
+PATCHES = ("application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml")
+PATCHES += ("application/strategic-merge-patch+json",)
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+NAMED = ("get", "update", "patch", "delete")
+OPEN = ("selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
+"""What system:basic-user grants to everybody: questions about oneself."""
+SERVED = Served(Kinds.builtin())
+RBAC = f"{GROUP}/v1"
+
+
+class Case(NamedTuple):
+    """One request and the right it needs."""
+
+    ask: Ask
+    method: str
+    path: str
+    content: str = "application/json"
+    kinds: tuple[str, ...] = ()
+    """All resources and subresources of the group."""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} {self.content}"
+
+
+def cases() -> Iterator[Case]:
+    for group, versions in SERVED.groups.items():
+        for version in versions:
+            kinds = SERVED.kinds_of(group, version)
+            names = tuple([k.plural for k in kinds] + [f"{k.plural}/{p.name}" for k in kinds for p in parts_of(k)])
+            for kind in kinds:
+                root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+                below = "/namespaces/default" if kind.namespaced else ""
+                for verb in kind.verbs:
+                    yield from requests(kind, verb, "", f"{root}{below}/{kind.plural}", names)
+                for part in parts_of(kind):
+                    for verb in part.verbs:
+                        yield from requests(kind, verb, part.name, f"{root}{below}/{kind.plural}", names)
+
+
+def requests(kind: Any, verb: str, part: str, path: str, kinds: tuple[str, ...]) -> Iterator[Case]:
+    name = "x" if verb in NAMED or part else ""
+    namespace = "default" if kind.namespaced else name if kind.kind == "Namespace" else ""
+    ask = Ask(verb, kind.group, kind.plural, part, namespace, name)
+    path += f"/{name}" * bool(name) + f"/{part}" * bool(part) + "?watch=1&timeoutSeconds=1" * (verb == "watch")
+    for content in PATCHES if verb == "patch" else ("application/json",):
+        yield Case(ask, METHODS.get(verb, "PATCH"), path, content, kinds)
+
+
+CASES = list(cases())
+
+
+class Users:
+    """Four users whose roles change from case to case."""
+
+    def __init__(self) -> None:
+        self.plane = Plane()
+        self.given: dict[tuple[str, str], list[Any]] = {}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+        self.plane.backend.write_now(Request("create", Key("", "Namespace", "", "other"), body, actor="x"))
+        self.bearers = {name: "Bearer " + self.plane.tokens.issue(name) for name in ("right", "rest", "where", "who")}
+
+    def put(self, kind: str, name: str, namespace: str, **parts: Any) -> None:
+        meta = {"name": name, **({"namespace": namespace} if namespace else {})}
+        key, backend = Key(GROUP, kind, namespace, name), self.plane.backend
+        verb = "create" if backend.store.get(key) is None else "update"
+        body = {"apiVersion": RBAC, "kind": kind, "metadata": meta, **parts}
+        backend.write_now(Request(verb, key, body, actor="x", now=self.plane.time))
+
+    def grant(self, user: str, rules: list[Any], namespace: str = "") -> None:
+        """Exactly these rights, cluster-wide or in one namespace."""
+        for where in ("", "default", "other"):
+            prefix, wanted = "" if where else "Cluster", rules if where == namespace else []
+            if self.given.get((user, where)) == wanted:
+                continue
+            self.put(f"{prefix}Role", user, where, rules=wanted)
+            if (user, where) not in self.given:
+                ref = {"apiGroup": GROUP, "kind": f"{prefix}Role", "name": user}
+                subjects = [{"kind": "User", "name": user, "apiGroup": GROUP}]
+                self.put(f"{prefix}RoleBinding", user, where, roleRef=ref, subjects=subjects)
+            self.given[user, where] = wanted
+
+    async def ask(self, case: Case, user: str) -> tuple[int, str]:
+        body: Any = [] if "json-patch" in case.content else {}
+        path = case.path + ("?fieldManager=me" if "apply" in case.content else "")
+        response = await self.plane.send(
+            case.method, path, None if case.method == "GET" else body,
+            authorization=self.bearers[user], content_type=case.content,
+        )  # fmt: skip
+        if isinstance(response.body, bytes):
+            return response.status, response.body.decode()
+        await response.body.aclose()  # type: ignore[attr-defined]
+        return response.status, ""
+
+
+def rule(ask: Ask, *names: str) -> dict[str, Any]:
+    resource = f"{ask.resource}/{ask.part}" if ask.part else ask.resource
+    parts = {"verbs": [ask.verb], "apiGroups": [ask.group], "resources": [resource]}
+    return {**parts, "resourceNames": list(names)} if names else parts
+
+
+def everything_but(case: Case) -> list[Any]:
+    ask = case.ask
+    resource = f"{ask.resource}/{ask.part}" if ask.part else ask.resource
+    others = [name for name in case.kinds if name != resource]
+    groups = [group for group in SERVED.groups if group != ask.group]
+    return [
+        {"verbs": [verb for verb in VERBS if verb != ask.verb], "apiGroups": [ask.group], "resources": [resource]},
+        {"verbs": ["*"], "apiGroups": groups, "resources": ["*"]},
+        *([{"verbs": ["*"], "apiGroups": [ask.group], "resources": others}] if others else []),
+    ]
+
+
+@pytest.mark.parametrize("group", list(SERVED.groups))
+@in_loop
+async def test_what_is_not_granted_is_refused(group):
+    users = Users()
+    for case in [case for case in CASES if case.ask.group == group]:
+        ask = case.ask
+        home = ask.namespace if ask.namespace == "default" else ""
+        users.grant("right", [rule(ask)], home)
+        users.grant("rest", everything_but(case))
+        users.grant("where", [rule(ask)], "other") if home else None
+        users.grant("who", [rule(ask, "another")])
+        code, body = await users.ask(case, "right")
+        assert code not in (401, 405, 500) and "cannot " + ask.verb not in body, (case, code, body)
+        if ask.resource in OPEN:
+            continue
+        if ask.group == GROUP and ask.verb == "deletecollection":  # it took what was granted with it
+            users.given.clear()
+            users.grant("rest", everything_but(case))
+            users.grant("where", [rule(ask)], "other") if home else None
+            users.grant("who", [rule(ask, "another")])
+        for user in ("rest", "who", *(["where"] if home else [])):
+            code, body = await users.ask(case, user)
+            wanted = ask.refusal(user).replace('"', '\\"')
+            assert code == 403 and wanted in body, (case, user, code, body)
+
+
+def test_there_are_as_many_cases_as_the_server_has_routes():
+    assert len(CASES) > 500 and {case.ask.verb for case in CASES} == set(VERBS)
+    parts = {case.ask.part for case in CASES}
+    assert {"status", "scale", "binding", "finalize", "token", "approval"} <= parts
+
+
+# -- what a matrix does not show ---------------------------------------------------------------------------------
+
+
+@in_loop
+async def test_a_right_in_one_namespace_lists_no_other():
+    users = Users()
+    users.grant("right", [{"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["pods"]}], "default")
+    bearer = users.bearers["right"]
+    await users.plane.get(PODS, authorization=bearer)
+    for path in ("/api/v1/pods", "/api/v1/pods?watch=1", "/api/v1/namespaces/other/pods"):
+        await users.plane.get(path, code=403, authorization=bearer)
+    await users.plane.get(f"{PODS}/p", code=403, authorization=bearer)  # get is another verb
+
+
+@in_loop
+async def test_a_name_is_enough_for_a_list_that_is_narrowed_to_it():
+    users = Users()
+    rules = [{"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"]}]
+    users.grant("right", rules, "default")
+    bearer = users.bearers["right"]
+    await users.plane.get(f"{PODS}?fieldSelector=metadata.name%3Dp,spec.nodeName%3Dn", authorization=bearer)
+    for selector in ("metadata.name%3Dq", "metadata.name!%3Dp", "metadata.name", "spec.nodeName%3Dp", ""):
+        await users.plane.get(f"{PODS}?fieldSelector={selector}", code=403, authorization=bearer)
+
+
+@in_loop
+async def test_applying_what_is_not_there_is_creating_it():
+    users, pod = Users(), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    patch = {"verbs": ["patch"], "apiGroups": [""], "resources": ["configmaps"]}
+    users.grant("right", [patch], "default")
+    path, plane = "/api/v1/namespaces/default/configmaps/c?fieldManager=me", users.plane
+    headers = {"authorization": users.bearers["right"], "content_type": "application/apply-patch+yaml"}
+    refused = (await plane.ask("PATCH", path, pod, 403, **headers)).json
+    assert refused["message"] == (
+        'configmaps "c" is forbidden: User "right" cannot create resource "configmaps" in API group "" '
+        'in the namespace "default"'
+    )
+    users.grant("right", [{**patch, "verbs": ["patch", "create"]}], "default")
+    await plane.ask("PATCH", path, pod, 201, **headers)
+    users.grant("right", [patch], "default")
+    await plane.ask("PATCH", path, {**pod, "data": {"a": "b"}}, 200, **headers)
+
+
+@in_loop
+async def test_a_watch_is_authorized_when_it_begins():
+    """As in Kubernetes: whoever watches goes on until the timeout, and does not come back."""
+    users = Users()
+    users.grant("right", [{"verbs": ["watch"], "apiGroups": [""], "resources": ["configmaps"]}], "default")
+    path, bearer = "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=20", users.bearers["right"]
+    watch = await users.plane.watch(path, authorization=bearer)
+    users.grant("right", [])
+    await users.plane.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "later"}})
+    assert (await watch.next())["object"]["metadata"]["name"] == "later"
+    await watch.chunks.aclose()
+    await users.plane.get(path, code=403, authorization=bearer)
+
+
+@in_loop
+async def test_paths_that_do_not_exist_tell_nothing():
+    users = Users()
+    bearer = users.bearers["right"]
+    for path in ("/apis/no.such/v1/things", "/api/v1/namespaces/default/nothing/x", "/apis/apps/v1/watch/deployments"):
+        await users.plane.get(path, code=403, authorization=bearer)
+        await users.plane.get(path, code=404)
+    await users.plane.ask("OPTIONS", PODS, None, 403, authorization=bearer)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/metrics", "/logs", "/debug/pprof", "/api/v1/nodes", "/apis/apps/v1/deployments"]
+)
+@in_loop
+async def test_anonymous_gets_nothing(path):
+    plane = Plane()
+    await plane.get(path, code=401, authorization="")
+    assert (await plane.ask("GET", "/healthz", authorization="")).code == 200
+
+
+@in_loop
+async def test_impersonation_needs_a_right_to_every_part():
+    users = Users()
+    plane, bearer = users.plane, users.bearers["right"]
+    who = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+    async def ask(code: int, **headers: str) -> Any:
+        return (await plane.post(who, {}, code=code, authorization=bearer, **headers)).json
+
+    refused = await ask(403, impersonate_user="bob")
+    assert refused["message"] == (
+        'users "bob" is forbidden: User "right" cannot impersonate resource "users" in API group "" '
+        "at the cluster scope"
+    )
+    rules = [{"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"]}]
+    users.grant("right", rules)
+    assert (await ask(201, impersonate_user="bob"))["status"]["userInfo"] == {
+        "username": "bob", "groups": ["system:authenticated"],
+    }  # fmt: skip
+    await ask(403, impersonate_user="ann")
+    refused = await ask(403, impersonate_user="bob", impersonate_group="system:masters")
+    assert 'groups "system:masters" is forbidden' in refused["message"]
+    refused = await ask(403, impersonate_user="bob", impersonate_extra_scopes="view")
+    assert refused["message"].startswith('userextras.authentication.k8s.io "view" is forbidden')
+    assert 'resource "userextras/scopes"' in refused["message"]
+    await ask(403, impersonate_user="bob", impersonate_uid="1")
+    await ask(400, impersonate_group="dev")
+    more = {"verbs": ["impersonate"], "apiGroups": ["", "authentication.k8s.io"]}
+    users.grant("right", [*rules, {**more, "resources": ["groups", "userextras/scopes", "uids", "serviceaccounts"]}])
+    found = await ask(
+        201, impersonate_user="bob", impersonate_group="dev", impersonate_uid="1", impersonate_extra_scopes="view"
+    )
+    assert found["status"]["userInfo"] == {
+        "username": "bob", "uid": "1", "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["view"]},
+    }  # fmt: skip
+    found = await ask(201, impersonate_user="system:serviceaccount:default:robot")
+    assert "system:serviceaccounts:default" in found["status"]["userInfo"]["groups"]
+    found = await ask(201, impersonate_user="system:serviceaccount:default:robot", impersonate_group="system:nodes")
+    assert found["status"]["userInfo"]["groups"] == ["system:nodes", "system:authenticated"]
+
+
+# -- reviews -----------------------------------------------------------------------------------------------------
+
+AUTHZ = "/apis/authorization.k8s.io/v1"
+
+
+@in_loop
+async def test_access_reviews_answer_what_authorization_would():
+    users = Users()
+    plane, bearer = users.plane, users.bearers["right"]
+    users.grant("right", [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}], "default")
+    of = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
+    mine = (await plane.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": of}, authorization=bearer)).json
+    assert mine["kind"] == "SelfSubjectAccessReview" and mine["status"] == {
+        "allowed": True,
+        "reason": 'RBAC: allowed by RoleBinding "right/default" of Role "right" to User "right"',
+    }
+    other = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "other"}}
+    mine = (await plane.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": other}, authorization=bearer)).json
+    assert mine["status"] == {"allowed": False}
+    await plane.post(f"{AUTHZ}/subjectaccessreviews", {"spec": {**of, "user": "x"}}, code=403, authorization=bearer)
+    theirs = (await plane.post(f"{AUTHZ}/subjectaccessreviews", {"spec": {**of, "user": "right"}})).json
+    assert theirs["status"]["allowed"] and theirs["spec"]["user"] == "right"
+    path = {"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}
+    assert (await plane.post(f"{AUTHZ}/subjectaccessreviews", {"spec": {**path, "groups": ["system:masters"]}})).json[
+        "status"
+    ]["allowed"]
+    local = f"{AUTHZ}/namespaces/default/localsubjectaccessreviews"
+    body = {"metadata": {"namespace": "default"}, "spec": {**of, "user": "right"}}
+    assert (await plane.post(local, body)).json["status"]["allowed"]
+    rules = (
+        await plane.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, authorization=bearer)
+    ).json["status"]
+    assert {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]} in rules["resourceRules"]
+    assert rules["incomplete"] is False and any("/version" in r["nonResourceURLs"] for r in rules["nonResourceRules"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code"),
+    [
+        ("selfsubjectaccessreviews", {"spec": {}}, 422),
+        ("selfsubjectaccessreviews", {"spec": {"resourceAttributes": {}, "nonResourceAttributes": {}}}, 422),
+        ("selfsubjectaccessreviews", {"metadata": {"name": "x"}, "spec": {"resourceAttributes": {}}}, 422),
+        ("selfsubjectaccessreviews", {"spec": {"resourceAttributes": {"fieldSelector": {}}}}, 422),
+        ("selfsubjectaccessreviews", {"spec": {"resourceAttributes": []}}, 400),
+        ("selfsubjectaccessreviews", {"kind": "Pod"}, 400),
+        ("selfsubjectaccessreviews", [], 400),
+        ("subjectaccessreviews", {"spec": {"resourceAttributes": {}}}, 422),
+        ("selfsubjectrulesreviews", {"spec": {}}, 400),
+        ("namespaces/default/localsubjectaccessreviews", {"spec": {"user": "x", "nonResourceAttributes": {}}}, 422),
+        ("namespaces/default/localsubjectaccessreviews", {"spec": {"user": "x", "resourceAttributes": {}}}, 400),
+    ],
+)
+@in_loop
+async def test_reviews_that_cannot_be_answered(path, body, code):
+    await Plane().post(f"{AUTHZ}/{path}", body, code=code)
