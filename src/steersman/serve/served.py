@@ -21,10 +21,6 @@ GK = tuple[str, str]
 UNSERVED: Final[dict[GK, str]] = {
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "webhooks are not called by this version",
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): "webhooks are not called by this version",
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): "policies are not evaluated by this version",
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): "policies are not evaluated by this version",
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "policies are not evaluated by this version",
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "policies are not evaluated by this version",
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "requests are not queued by priority",
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "requests are not queued by priority",
 }

@@ -12,6 +12,7 @@ from typing import Final
 
 from steersman.api.admission.account import ServiceAccount
 from steersman.api.admission.chain import Chain
+from steersman.api.admission.extension import EXTENSIONS
 from steersman.api.admission.ingress import DefaultIngressClass
 from steersman.api.admission.limits import LimitRanger
 from steersman.api.admission.nodes import PodTopologyLabels, TaintNodesByCondition
@@ -35,10 +36,10 @@ TAKEN_BACK: Final[Mapping[str, str]] = {
 accounts, taints of new nodes, finalizers of volumes."""
 
 
-def standard(webhooks: Sequence[Plugin] = (), controllers: Collection[str] | None = None) -> Chain:
+def standard(webhooks: Sequence[Plugin] = EXTENSIONS, controllers: Collection[str] | None = None) -> Chain:
     """A new standard chain.
 
-    webhooks: policies and webhooks, run after the built-in plugins and before quota.
+    webhooks: policies and webhooks, run after the built-in plugins and before quota; () for none.
     controllers: names of those that run beside it; plugins that cannot do without one of the others are left out.
     None: all plugins.
     """

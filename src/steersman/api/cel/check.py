@@ -112,6 +112,9 @@ class _Checker:
 
     def select(self, node: Select) -> Type:
         name = "" if node.test else dotted(node)
+        if name in self.scope:  # a variable with a dot in its name
+            node.qualified = Ident(node.at, name)
+            return self.visit(node.qualified)
         if name in TYPE_NAMES and name.partition(".")[0] not in self.scope:
             node.qualified = Ident(node.at, name)
             return self.visit(node.qualified)

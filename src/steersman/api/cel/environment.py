@@ -88,7 +88,7 @@ class Environment:
         registry: Registry | None = None,
     ) -> None:
         self.variables = dict(variables)
-        self.objects = dict(objects or {})
+        self.objects: Mapping[str, Type] = {} if objects is None else objects
         self.registry = kubernetes() if registry is None else registry
         self._programs: dict[str, Program | CompileError] = {}
 

@@ -1,0 +1,77 @@
+"""An attempt as policies and webhooks are told of it: the AdmissionRequest of admission.k8s.io/v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
+from steersman.api.kinds import Kind
+from steersman.api.user import User
+from steersman.kernel.effect import Request
+
+OPTIONS: Final[Mapping[str, str]] = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions"}
+
+
+def user_of(request: Request) -> User:
+    """Who makes a request: a user, or one of the control plane's own parts."""
+    user = request.options.get("user")
+    return user if isinstance(user, User) else User(request.actor)
+
+
+def request_json(attempt: Attempt, matched: Kind) -> dict[str, Any]:
+    """The AdmissionRequest without uid and objects. `matched`: the kind in the version of the rule that matched."""
+    kind, key, request = attempt.kind, attempt.key, attempt.request
+    parts: dict[str, Any] = {
+        "kind": _kind(matched),
+        "resource": _resource(matched),
+        "subResource": attempt.subresource,
+        "requestKind": _kind(kind),
+        "requestResource": _resource(kind),
+        "requestSubResource": attempt.subresource,
+        "name": key.name,
+        "namespace": key.name if kind.gk == ("", "Namespace") else key.namespace,
+        "operation": attempt.operation,
+        "userInfo": user_of(request).json(),
+        "dryRun": bool(request.options.get("dry_run")),
+        "options": _options(attempt),
+    }
+    return {name: part for name, part in parts.items() if part != ""}
+
+
+def _kind(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _resource(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+def _options(attempt: Attempt) -> dict[str, Any]:
+    request, options = attempt.request, attempt.request.options
+    name = OPTIONS.get(attempt.operation, "CreateOptions")
+    if request.verb in ("patch", "apply"):
+        name = "PatchOptions" if attempt.operation == UPDATE or request.verb == "apply" else name
+    out: dict[str, Any] = {"kind": name, "apiVersion": "meta.k8s.io/v1"}
+    if options.get("dry_run"):
+        out["dryRun"] = ["All"]
+    if attempt.operation == DELETE:
+        if options.get("grace") is not None:
+            out["gracePeriodSeconds"] = options["grace"]
+        if options.get("propagation"):
+            out["propagationPolicy"] = options["propagation"]
+        return out
+    if request.manager:
+        out["fieldManager"] = request.manager
+    if options.get("validation"):
+        out["fieldValidation"] = options["validation"]
+    if options.get("force"):
+        out["force"] = True
+    return out
+
+
+def in_version(body: Mapping[str, Any] | None, matched: Kind, kind: Kind) -> Mapping[str, Any] | None:
+    """An object in the version that matched. (Custom kinds convert by their apiVersion alone.)"""
+    if body is None or matched is kind:
+        return body
+    return {**body, "apiVersion": matched.api_version}

@@ -1,0 +1,305 @@
+"""Admission policies through the request machine: what they refuse, warn of and change, in Kubernetes' words."""
+
+import pytest
+
+from steersman.api.errors import ApiError
+from steersman.api.user import User
+from steersman.kernel.effect import Request
+from steersman.kernel.object import Key
+from steersman.serve.memory import MemoryBackend
+
+GROUP = "admissionregistration.k8s.io"
+DEPLOYMENTS = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                "resources": ["deployments"]}]  # fmt: skip
+CONFIGS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]
+ME = User("me", ("system:authenticated",))
+
+
+class Cluster:
+    """A control plane with some policies."""
+
+    def __init__(self):
+        self.backend = MemoryBackend()
+        self.backend.bootstrap()
+
+    def send(self, verb, kind, name, body=None, namespace="", part="", group="", **options):
+        key = Key(group, kind, namespace, name)
+        return self.backend.write_now(Request(verb, key, body, part, "me", "me", self.backend.now(), options))
+
+    def install(self, kind, name, spec):
+        body = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        return self.send("create", kind, name, body, group=GROUP)
+
+    def policy(self, name="p", binding=None, **spec):
+        spec = {"matchConstraints": {"resourceRules": CONFIGS}, **spec}
+        self.install("ValidatingAdmissionPolicy", name, spec)
+        bound = {"policyName": name, "validationActions": ["Deny"], **(binding or {})}
+        self.install("ValidatingAdmissionPolicyBinding", f"{name}-b", bound)
+
+    def mutation(self, *mutations, name="m", binding=None, **spec):
+        mutations = [
+            {"patchType": kind, ("jsonPatch" if kind == "JSONPatch" else "applyConfiguration"): {"expression": text}}
+            for kind, text in mutations
+        ]
+        spec = {
+            "matchConstraints": {"resourceRules": CONFIGS},
+            "reinvocationPolicy": "Never",
+            "mutations": mutations,
+            **spec,
+        }
+        self.install("MutatingAdmissionPolicy", name, spec)
+        self.install("MutatingAdmissionPolicyBinding", f"{name}-b", {"policyName": name, **(binding or {})})
+
+    def config(self, data=None, name="c", namespace="default", **options):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+        body["metadata"] |= options.pop("meta", {})
+        if data:
+            body["data"] = data
+        return self.send("create", "ConfigMap", name, body, namespace, **options)
+
+    def refusal(self, *args, **kwargs):
+        with pytest.raises(ApiError) as caught:
+            self.config(*args, **kwargs)
+        return caught.value
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+def test_a_policy_denies_in_kubernetes_words(cluster):
+    cluster.policy(validations=[{"expression": "size(object.data) < 2", "message": "too much"}])
+    cluster.config({"a": "1"})
+    error = cluster.refusal({"a": "1", "b": "2"}, "d")
+    text = "ValidatingAdmissionPolicy 'p' with binding 'p-b' denied request: too much"
+    assert (error.code, error.reason) == (422, "Invalid")
+    assert error.message == f'configmaps "d" is forbidden: {text}'
+    assert error.status()["details"] == {"name": "d", "kind": "configmaps", "causes": [{"message": text}]}
+
+
+@pytest.mark.parametrize(
+    "validation,told",
+    [
+        ({}, "failed expression: size(object.data) < 1"),
+        ({"messageExpression": "'has ' + string(size(object.data))"}, "has 1"),
+        ({"messageExpression": "object.nope", "message": "m"}, "m"),
+        ({"messageExpression": "'a\\nb'", "message": "m"}, "m"),
+    ],
+)
+def test_messages(cluster, validation, told):
+    cluster.policy(validations=[{"expression": "size(object.data) < 1", **validation}])
+    assert cluster.refusal({"a": "1"}).message.endswith(f"denied request: {told}")
+
+
+@pytest.mark.parametrize("reason,code", [("Forbidden", 403), ("Unauthorized", 401), ("RequestEntityTooLarge", 413)])
+def test_reasons_have_codes(cluster, reason, code):
+    cluster.policy(validations=[{"expression": "false", "reason": reason}])
+    error = cluster.refusal()
+    assert (error.code, error.reason) == (code, reason)
+
+
+def test_warnings_and_audits_let_pass(cluster):
+    cluster.policy(validations=[{"expression": "false"}], binding={"validationActions": ["Warn", "Audit"]})
+    assert cluster.config().warnings == (
+        "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'p-b': failed expression: false",
+    )
+
+
+def test_an_error_of_the_evaluation_is_what_the_failure_policy_says(cluster):
+    cluster.policy(validations=[{"expression": "object.nope == 1"}])
+    told = "expression 'object.nope == 1' resulted in error: no such key: nope"
+    assert told in cluster.refusal().message
+    loose = Cluster()
+    loose.policy(validations=[{"expression": "object.nope == 1"}], failurePolicy="Ignore")
+    loose.config()
+
+
+def test_match_conditions_come_first(cluster):
+    conditions = [{"name": "mine", "expression": "object.metadata.name.startsWith('x')"}]
+    cluster.policy(validations=[{"expression": "false"}], matchConditions=conditions)
+    cluster.config(name="a")
+    assert "denied" in cluster.refusal(name="xa").message
+
+
+def test_variables_are_found_in_order_and_lazily(cluster):
+    variables = [
+        {"name": "keys", "expression": "object.data.map(k, k)"},
+        {"name": "bad", "expression": "object.nope"},
+        {"name": "first", "expression": "variables.keys[0]"},
+    ]
+    validations = [{"expression": "variables.first == 'a'"}, {"expression": "true || variables.bad == 1"}]
+    cluster.policy(variables=variables, validations=validations)
+    cluster.config({"a": "1"})
+    assert "variables.first" in cluster.refusal({"b": "1"}, "d").message
+
+
+def test_the_request_and_its_namespace_are_seen(cluster):
+    expression = """
+        request.operation == 'CREATE' && request.kind.kind == 'ConfigMap' && request.resource.resource == 'configmaps'
+        && request.userInfo.username == 'me' && request.name == 'c' && request.namespace == 'default'
+        && oldObject == null && namespaceObject.metadata.name == 'default' && !request.dryRun
+    """
+    cluster.policy(validations=[{"expression": expression}])
+    cluster.config(user=ME)
+
+
+def test_updates_and_deletes_see_the_old_object(cluster):
+    rule = "request.operation != 'UPDATE' || object.data.n >= oldObject.data.n"
+    cluster.policy(
+        validations=[{"expression": rule}, {"expression": "request.operation != 'DELETE' || object == null"}]
+    )
+    cluster.config({"n": "2"})
+    with pytest.raises(ApiError, match="failed expression"):
+        cluster.send("patch", "ConfigMap", "c", {"data": {"n": "1"}}, "default")
+    cluster.send("delete", "ConfigMap", "c", None, "default")
+
+
+def test_bindings_and_selectors_narrow_a_policy(cluster):
+    resources = {"namespaceSelector": {"matchLabels": {"env": "prod"}}, "objectSelector": {"matchLabels": {"a": "b"}}}
+    cluster.policy(validations=[{"expression": "false"}], binding={"matchResources": resources})
+    for name, labels in (("prod", {"env": "prod"}), ("test", {})):
+        cluster.send("create", "Namespace", name, {"metadata": {"name": name, "labels": labels}})
+    labelled = {"labels": {"a": "b"}}
+    cluster.config(namespace="test", meta=labelled)
+    cluster.config(namespace="prod")
+    assert "denied" in cluster.refusal(namespace="prod", name="d", meta=labelled).message
+
+
+def test_excluded_resources_and_names(cluster):
+    match = {"resourceRules": CONFIGS, "excludeResourceRules": [{**CONFIGS[0], "resourceNames": ["free"]}]}
+    cluster.policy(validations=[{"expression": "false"}], matchConstraints=match)
+    cluster.config(name="free")
+    assert "denied" in cluster.refusal(name="other").message
+
+
+def test_params_come_from_the_binding(cluster):
+    cluster.config({"max": "1"}, "limits")
+    cluster.policy(
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+        validations=[{"expression": "!has(object.data) || size(object.data) <= int(params.data.max)"}],
+        binding={"paramRef": {"name": "limits", "namespace": "default", "parameterNotFoundAction": "Deny"}},
+    )
+    cluster.config({"a": "1"}, "one")
+    assert "failed expression" in cluster.refusal({"a": "1", "b": "2"}, "two").message
+
+
+def test_params_that_are_missing(cluster):
+    cluster.policy(
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+        validations=[{"expression": "true"}],
+        binding={"paramRef": {"name": "gone", "namespace": "default", "parameterNotFoundAction": "Deny"}},
+    )
+    told = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    assert told in cluster.refusal().message
+
+
+def test_the_authorizer_answers_by_rbac(cluster):
+    rule = "authorizer.group('').resource('configmaps').namespace('default').check('deletecollection').allowed()"
+    both = f"{rule} && authorizer.requestResource.check('create').allowed()"
+    cluster.policy(validations=[{"expression": both, "message": "not yours"}])
+    assert "not yours" in cluster.refusal(user=ME).message
+    cluster.config(user=User("root", ("system:masters",)))
+
+
+def test_hostile_expressions_are_cut_off(cluster):
+    cluster.policy(validations=[{"expression": "object.data.all(a, object.data.all(b, object.data.all(c, true)))"}])
+    error = cluster.refusal({f"k{n}": "v" for n in range(300)})
+    assert "actual cost limit exceeded" in error.message
+
+
+def test_policies_do_not_judge_policies(cluster):
+    everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
+    cluster.policy(validations=[{"expression": "false"}], matchConstraints={"resourceRules": everything})
+    assert "denied" in cluster.refusal().message
+    cluster.send("delete", "ValidatingAdmissionPolicyBinding", "p-b", None, group=GROUP)
+    cluster.config()
+
+
+# -- mutations -------------------------------------------------------------------------------------------------
+
+
+def test_an_apply_configuration_is_merged(cluster):
+    text = "Object{metadata: Object.metadata{labels: {'team': 'a'}}, data: {'added': object.metadata.name}}"
+    cluster.mutation(("ApplyConfiguration", text))
+    obj = cluster.config({"k": "v"}).obj.value
+    assert obj["metadata"]["labels"] == {"team": "a"} and obj["data"] == {"k": "v", "added": "c"}
+    assert [entry["manager"] for entry in cluster.config(name="d").obj.value["metadata"].get("managedFields", ())] in (
+        [],
+        ["me"],
+    )
+
+
+def test_a_json_patch_is_applied(cluster):
+    text = """[JSONPatch{op: 'test', path: '/data/k', value: 'v'},
+               JSONPatch{op: 'add', path: '/metadata/labels', value: {'a/b': 'x'}},
+               JSONPatch{op: 'replace', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b'), value: 'y'}]"""
+    cluster.mutation(("JSONPatch", text))
+    assert cluster.config({"k": "v"}).obj.value["metadata"]["labels"] == {"a/b": "y"}
+
+
+def test_mutations_run_in_order_and_variables_see_the_last(cluster):
+    add = "Object{data: {'n': string(int(variables.n) + 1)}}"
+    cluster.mutation(
+        ("ApplyConfiguration", add),
+        ("ApplyConfiguration", add),
+        variables=[{"name": "n", "expression": "object.data.n"}],
+    )
+    assert cluster.config({"n": "1"}).obj.value["data"]["n"] == "3"
+
+
+@pytest.mark.parametrize(
+    "kind,text,told",
+    [
+        ("ApplyConfiguration", "Object{metadata: Object.other{name: 'x'}}", "type mismatch: unexpected type name"),
+        ("ApplyConfiguration", "Object{metadata: Object.metadata{nope: Object.metadata.nope{}}}", ""),
+        ("ApplyConfiguration", "object", "must evaluate to Object but got dyn"),
+        ("JSONPatch", "[JSONPatch{op: 'remove', path: '/nope'}]", "denied request"),
+        ("JSONPatch", "[1]", "must evaluate to list(JSONPatch) but got list(int)"),
+        ("JSONPatch", "[JSONPatch{op: 'add', pathh: '/nope'}]", "undefined field 'pathh'"),
+        ("ApplyConfiguration", "Object{metadata: Object.metadata{finalizers: ['example.com/a']}}", ""),
+    ],
+)
+def test_what_a_mutation_cannot_do(cluster, kind, text, told):
+    cluster.mutation((kind, text))
+    if told:
+        with pytest.raises(ApiError) as caught:
+            cluster.config({"k": "v"})
+        assert told in str(caught.value.message)
+    else:
+        cluster.config({"k": "v"})
+
+
+def test_atomic_lists_are_not_mutated(cluster):
+    pods = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    text = "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', args: ['x']}]}}"
+    cluster.mutation(("ApplyConfiguration", text), matchConstraints={"resourceRules": pods})
+    body = {"metadata": {"name": "w"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    with pytest.raises(ApiError, match="may not mutate atomic arrays, maps or structs") as caught:
+        cluster.send("create", "Pod", "w", body, "default")
+    assert caught.value.reason == "Invalid"
+    assert caught.value.message.startswith("policy 'm' with binding 'm-b' denied request: error applying patch")
+
+
+def test_lists_of_maps_are_merged_by_their_keys(cluster):
+    pods = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    text = """Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: 'side', image: 'i'}],
+                     containers: [Object.spec.containers{name: 'c', imagePullPolicy: 'Never'}]}}"""
+    cluster.mutation(("ApplyConfiguration", text), matchConstraints={"resourceRules": pods})
+    body = {
+        "metadata": {"name": "w"},
+        "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]},
+    }
+    spec = cluster.send("create", "Pod", "w", body, "default").obj.value["spec"]
+    assert [c["name"] for c in spec["initContainers"]] == ["side"]
+    assert [(c["name"], c["image"], c["imagePullPolicy"]) for c in spec["containers"]] == [
+        ("c", "i", "Never"),
+        ("d", "i", "Always"),
+    ]
+
+
+def test_without_policies_nothing_of_them_is_run(cluster, monkeypatch):
+    from steersman.api.admission import extension
+
+    monkeypatch.setattr(extension.Later, "made", lambda self: pytest.fail("asked for nothing"))
+    cluster.config()
