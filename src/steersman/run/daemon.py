@@ -39,6 +39,7 @@ from steersman.run.virtual import make_nodes
 from steersman.sched.component import SchedulerComponent
 from steersman.serve.app import App
 from steersman.serve.files import FileError
+from steersman.serve.hooks import Hooks
 from steersman.serve.http import ListenError, Server, serve
 from steersman.serve.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
@@ -108,6 +109,7 @@ class ControlPlane:
         api = Api(Kinds.builtin(), admission=admission)
         self.heads = Heads(api, place.journal, holder=f"process {os.getpid()}")
         self.heads.on_stop = self._stop_for
+        self.heads.questions.asking = Hooks()
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         self.heads.start()
         stack.push_async_callback(self.heads.close)

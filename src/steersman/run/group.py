@@ -20,6 +20,7 @@ from steersman.kernel.object import Object
 from steersman.kernel.ports import Signer
 from steersman.kernel.store import Store
 from steersman.run.load import retention, sums_of
+from steersman.serve.asking import ASKED, Asked, Trail
 
 NAME_ATTEMPTS: Final = 8
 """Names drawn for one generateName before the client is asked to try again, as kube-apiserver does it."""
@@ -35,10 +36,10 @@ class Done(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """An outcome, and what was drawn at random on the way to it."""
+    """An outcome, and what was drawn at random, or said by webhooks, on the way to it."""
 
     outcome: Reply | Commit
-    drawn: list[str]
+    drawn: list[Any]
 
 
 class Group:
@@ -76,24 +77,34 @@ def settle(future: Any, result: Done | ApiError) -> None:
         future.set_result(result)
 
 
-def perform(api: Api, store: Store, request: Request, signer: Signer | None = None) -> Draws:
-    """Begins a request and answers the Calls that are random draws or signatures. Raises `ApiError`.
+def perform(api: Api, store: Store, request: Request, signer: Signer | None = None, trail: Trail = ()) -> Draws:
+    """Begins a request and answers the Calls that are random draws or signatures, and those its trail answers. Raises
+    `ApiError`, and `Asked` for a question to somebody else.
 
     Signatures are not among what was drawn: the log must not hold tokens.
     """
-    drawn: list[str] = []
+    drawn: list[Any] = []
+    asked: list[Any] = []
     outcome = api.begin(store, request)
     while isinstance(outcome, Call):
-        if outcome.kind == "random":
+        place = len(drawn)
+        if place < len(trail) and trail[place][0] == outcome.question:
+            asked.append(outcome.question)
+            drawn.append(trail[place][1])
+            outcome = outcome.resume(drawn[-1])
+        elif outcome.kind == "random":
+            asked.append(outcome.question)
             outcome = _draw(outcome, drawn)
         elif outcome.kind == "sign" and signer is not None:
             outcome = outcome.resume(signer.sign(*outcome.question))
+        elif outcome.kind in ASKED:
+            raise Asked(outcome.kind, outcome.question, list(zip(asked, drawn, strict=True)))
         else:
             raise errors.internal(f"nobody answers calls of kind {outcome.kind!r} in this version")
     return Draws(outcome, drawn)
 
 
-def _draw(call: Call, drawn: list[str]) -> Outcome:
+def _draw(call: Call, drawn: list[Any]) -> Outcome:
     if call.question[0] == "uid":
         drawn.append(str(uuid.UUID(bytes=urandom(16), version=4)))
         return call.resume(drawn[-1])
@@ -109,7 +120,7 @@ def _draw(call: Call, drawn: list[str]) -> Outcome:
     raise errors.generate_name_conflict(key.kind.lower(), base, key.group)
 
 
-def stage(group: Group, tentative: Store, commit: Commit, request: Request, origin: str, drawn: list[str]) -> Event:
+def stage(group: Group, tentative: Store, commit: Commit, request: Request, origin: str, drawn: list[Any]) -> Event:
     """Commits to the tentative head and puts the records into the open group. Raises `ApiError` 413."""
     if commit.new is not None:
         _check_size(commit.new)
@@ -148,7 +159,7 @@ def _check_size(obj: Object) -> None:
         )
 
 
-def _input(revision: int, request: Request, origin: str, drawn: list[str]) -> Input | None:
+def _input(revision: int, request: Request, origin: str, drawn: list[Any]) -> Input | None:
     """What law J2 is given and cannot compute: who asked for a write that no reconcile made, and what was drawn.
 
     `source` is "user" or "component" for such a write, or "random" for the draws of a reconcile's; `at` is the clock

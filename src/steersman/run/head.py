@@ -28,8 +28,10 @@ from steersman.kernel.store import Store
 from steersman.run.clock import WallClock
 from steersman.run.group import Done, Group, perform, settle, stage
 from steersman.run.load import load_store, sums_of
+from steersman.run.questions import Questions
 from steersman.run.shared import share_parsed_values
 from steersman.run.tell import Teller
+from steersman.serve.asking import Asked, Trail
 from steersman.serve.signer import Signer
 from steersman.serve.wakeups import Wakeups
 
@@ -54,6 +56,7 @@ class Heads:
         self.journal = journal
         self.now = (clock or WallClock()).now
         self.signer: Signer | None = None
+        self.questions = Questions()
         """Signs tokens and certificates; None: requests for them are refused."""
         self.epoch = journal.acquire(holder)
         self._head: Head = journal.head()
@@ -89,6 +92,7 @@ class Heads:
     async def close(self) -> None:
         """Refuses further writes, makes what there is durable, and lets the journal's thread go."""
         self._closing = True
+        self.questions.close(self._refusal())
         self._work.set()
         if self._appending is not None:
             await asyncio.wait([self._appending])
@@ -131,14 +135,19 @@ class Heads:
             future.set_exception(errors.service_unavailable("the server is shutting down"))
         return future
 
-    def _submit(self, request: Request, origin: str, future: Any) -> None:
-        """Begins a request on the tentative head; `future` is settled when what it saw is durable."""
+    def _submit(self, request: Request, origin: str, future: Any, trail: Trail = ()) -> None:
+        """Begins a request on the tentative head; `future` is settled when what it saw is durable. `trail`: what it
+        was answered when it was begun before."""
         result: Done | ApiError
         if self.stopped is not None or self._closing:
             settle(future, self._refusal())
             return
         try:
-            result = self._begin(request._replace(now=self.now()), origin)
+            request = request if trail else request._replace(now=self.now())
+            result = self._begin(request, origin, trail)
+        except Asked as asked:
+            self.questions.ask(asked, request, future, lambda more: self._submit(request, origin, future, more))
+            return
         except ApiError as error:
             result = error
         except Exception:
@@ -151,8 +160,8 @@ class Heads:
         else:
             settle(future, result)
 
-    def _begin(self, request: Request, origin: str) -> Done:
-        outcome, drawn = perform(self.api, self._tentative, request, self.signer)
+    def _begin(self, request: Request, origin: str, trail: Trail = ()) -> Done:
+        outcome, drawn = perform(self.api, self._tentative, request, self.signer, trail)
         if not isinstance(outcome, Commit):
             return Done(outcome, 0)
         event = stage(self._open, self._tentative, outcome, request, origin, drawn)

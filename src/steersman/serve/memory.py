@@ -22,6 +22,8 @@ from steersman.kernel.changelog import ChangeLog
 from steersman.kernel.effect import GK, Call, Commit, Event, Reply, Request, reply_of
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
+from steersman.serve.asking import ASKED, MAX_BEGINS, Asked, Asking, Trail, too_often
+from steersman.serve.hooks import Hooks
 from steersman.serve.signer import Signer
 from steersman.serve.wakeups import Wakeups
 
@@ -50,7 +52,8 @@ def wall_clock() -> int:
 
 
 class MemoryBackend:
-    """See the module's text. `store` may already have objects; `clock` and `draw` can be replaced for tests."""
+    """See the module's text. `store` may already have objects; `clock`, `draw` and `asking` (who calls webhooks) can be
+    replaced for tests."""
 
     def __init__(
         self,
@@ -61,29 +64,47 @@ class MemoryBackend:
         draw: Callable[[Any], str] = draw,
         log: ChangeLog | None = None,
         signer: Signer | None = None,
+        asking: Asking | None = None,
     ) -> None:
         self.api = api or Api(Kinds.builtin(), admission=standard(controllers=()))
         self.store = Store() if store is None else store
         self.now = clock
         self._draw = draw
         self.signer = signer or Signer()
+        self.asking = asking or Hooks()
         self._log = ChangeLog(self.store.rev) if log is None else log  # an empty log is falsy
         self._wakeups = Wakeups()
 
     async def write(self, request: Request) -> Reply:
-        """Carries out a request at once. Raises `ApiError`."""
-        return self.write_now(request)
+        """Carries out a request, at once where no webhook has to be asked. Raises `ApiError`."""
+        trail: Trail = ()
+        for _ in range(MAX_BEGINS):
+            try:
+                return self.write_now(request, trail)
+            except Asked as asked:
+                trail = asked.with_answer(await self.asking.call(asked.kind, asked.question))
+        raise too_often(request)
 
-    def write_now(self, request: Request) -> Reply:
-        """`write` without a loop, for setting a scene."""
+    def write_now(self, request: Request, trail: Trail = ()) -> Reply:
+        """`write` without a loop, for setting a scene. Raises `Asked` where a webhook has to be asked first; begin
+        again with the longer trail."""
+        told: list[tuple[Any, Any]] = []
         outcome = self.api.begin(self.store, request)
         while isinstance(outcome, Call):
-            if outcome.kind == "random":
-                outcome = outcome.resume(self._draw(outcome.question))
-            elif outcome.kind == "sign":
-                outcome = outcome.resume(self.signer.sign(*outcome.question))
+            place, question = len(told), outcome.question
+            if outcome.kind == "sign":
+                outcome = outcome.resume(self.signer.sign(*question))
+                continue
+            if place < len(trail) and trail[place][0] == question:
+                answer = trail[place][1]
+            elif outcome.kind == "random":
+                answer = self._draw(question)
+            elif outcome.kind in ASKED:
+                raise Asked(outcome.kind, question, told)
             else:
                 raise internal(f"nobody answers calls of kind {outcome.kind!r} here")
+            told.append((question, answer))
+            outcome = outcome.resume(answer)
         if isinstance(outcome, Reply):
             return outcome
         return self._commit(outcome)

@@ -19,8 +19,6 @@ from steersman.serve.computed import COMPUTED, METRICS_KINDS, REGISTRATION, prio
 GK = tuple[str, str]
 
 UNSERVED: Final[dict[GK, str]] = {
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "webhooks are not called by this version",
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): "webhooks are not called by this version",
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "requests are not queued by priority",
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "requests are not queued by priority",
 }

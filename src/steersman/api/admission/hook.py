@@ -1,8 +1,8 @@
 """A webhook to be called: the question the face is asked, and what it may answer.
 
-A `Call("webhook", ...)` asks about a tuple of `Hook`s and is answered with as many answers, in their order: the JSON of
-the AdmissionReview that came back (a dict), or `Unanswered`. Whoever performs the call sets `request.uid` to something
-unique and refuses an answer with another one.
+A `Call("webhook", ...)` asks about a tuple of `Hook`s and is answered with a list of as many answers, in their order:
+the JSON of the AdmissionReview that came back, or `{"unanswered": WHY, "timedOut": BOOL}`. Whoever performs the call
+sets `request.uid` to something unique and refuses an answer with another one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,3 @@ class Hook(NamedTuple):
     review: Mapping[str, Any]
     """The AdmissionReview or ConversionReview, `request` without uid."""
     fault: str = ""
-
-
-class Unanswered(NamedTuple):
-    """The call failed."""
-
-    text: str
-    timed_out: bool = False

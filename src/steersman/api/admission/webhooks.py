@@ -16,7 +16,7 @@ from steersman.api import errors
 from steersman.api.admission import expressions
 from steersman.api.admission.about import in_version, request_json, user_of
 from steersman.api.admission.expressions import Evaluation, Expression, Problem, Uses
-from steersman.api.admission.hook import DEFAULT_TIMEOUT, Hook, Unanswered
+from steersman.api.admission.hook import DEFAULT_TIMEOUT, Hook
 from steersman.api.admission.match import GROUP, Matching
 from steersman.api.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Answer, Ask, Attempt, Plugin, Verdict
 from steersman.api.admission.service import place_of
@@ -203,8 +203,8 @@ def _failed(webhook: Webhook, why: str, timed_out: bool = False) -> None:
 
 def _said(webhook: Webhook, answer: Any, attempt: Attempt) -> Mapping[str, Any] | None:
     """The `response` of an answer that allows; None where a failure is overlooked. Raises `ApiError`."""
-    if isinstance(answer, Unanswered):
-        _failed(webhook, f"failed to call webhook: {answer.text}", answer.timed_out)
+    if isinstance(answer, dict) and "unanswered" in answer:
+        _failed(webhook, f"failed to call webhook: {answer['unanswered']}", bool(answer.get("timedOut")))
         return None
     response = answer.get("response") if isinstance(answer, dict) else None
     if not isinstance(response, dict):
