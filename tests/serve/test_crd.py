@@ -214,3 +214,54 @@ async def test_what_custom_kinds_do_not_take(media):
     await plane.post(WIDGETS, widget(), code=201)
     await plane.ask("PATCH", f"{WIDGETS}/w", {"spec": {}}, 415, content_type=media)
     await plane.ask("PUT", f"{WIDGETS}/w", widget(), 415, content_type=media)
+
+
+@in_loop
+async def test_a_watch_sees_the_end_of_its_kind():
+    plane = await planned()
+    await plane.post(WIDGETS, widget("a"), code=201)
+    watch = await plane.watch(f"{WIDGETS}?watch=true&timeoutSeconds=30")
+    assert (await watch.next())["object"]["metadata"]["name"] == "a"
+    beta = await plane.watch(f"{BETA}?watch=true&timeoutSeconds=30")
+    assert (await beta.next())["object"]["apiVersion"] == "example.com/v1beta1"
+    await plane.merge(f"{WIDGETS}/a", {"spec": {"colour": "red"}})
+    assert [(await w.next())["object"]["apiVersion"] for w in (watch, beta)] == [
+        "example.com/v1",
+        "example.com/v1beta1",
+    ]
+    changed = copy.deepcopy(TWO)
+    changed["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["more"] = {"type": "string"}
+    await plane.merge(f"{CRDS}/widgets.example.com", {"spec": changed["spec"]})
+    assert await watch.next() is None and await beta.next() is None
+
+
+@in_loop
+async def test_numbers_of_scale_and_names_of_finalizers_are_judged():
+    plane = await planned()
+    refused = await plane.post(WIDGETS, widget(replicas=-1), code=422)
+    (cause,) = refused.json["details"]["causes"]
+    assert (cause["field"], cause["message"]) == (
+        ".spec.replicas",
+        "Invalid value: -1: should be a non-negative integer",
+    )
+    await plane.post(f"{WIDGETS}?dryRun=All", widget(replicas=-1), code=422)
+    held = widget()
+    held["metadata"]["finalizers"] = ["hold.example.com"]
+    told = (await plane.post(WIDGETS, held, code=201)).header("warning")
+    assert "prefer a domain-qualified finalizer name including a path (/)" in told
+    assert "finalizer" not in (await plane.merge(f"{WIDGETS}/w", {"spec": {"colour": "x"}})).header("warning")
+
+
+@in_loop
+async def test_formats_known_and_unknown():
+    plane = Plane()
+    document = definition(version("v1", True))
+    fields = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    fields |= {"ip": {"type": "string", "format": "ipv4"}, "odd": {"type": "string", "format": "odd-one"}}
+    made = await plane.post(CRDS, document, code=201)
+    assert 'unrecognized format \\"odd-one\\"' in made.header("warning")
+    again = await plane.merge(f"{CRDS}/widgets.example.com", {"metadata": {"labels": {"a": "b"}}})
+    assert again.header("warning") == ""
+    refused = await plane.post(WIDGETS, widget(ip="1.2.3"), code=422)
+    assert 'spec.ip: Invalid value: "1.2.3": must be of type ipv4: "1.2.3"' in refused.json["message"]
+    await plane.post(WIDGETS, widget(ip="1.2.3.4", odd="anything"), code=201)

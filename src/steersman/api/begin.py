@@ -83,7 +83,9 @@ class Api:
     def begin(self, store: Store, request: Request) -> Outcome:
         """The outcome of a request on this store. Raises `ApiError`."""
         try:
-            kind = self.at(store).get(request.key.group, request.key.kind)
+            kind = self.kinds.builtin_of(request.key.group, request.key.kind)
+            if kind is None:
+                kind = self.at(store).get(request.key.group, request.key.kind)
         except UnknownKind as unknown:
             raise errors.NotFound(404, "NotFound", str(unknown), errors.Details()) from None
         handler = self._verbs.get(request.verb)

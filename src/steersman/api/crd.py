@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api import errors
+from steersman.api import errors, formats
+from steersman.api.crd_schema_rules import nodes
 from steersman.api.definition import CRD, condition_holds
 from steersman.api.errors import Cause
 from steersman.api.times import time_text
@@ -44,7 +45,8 @@ def settle(store: Store, request: Request, outcome: Outcome) -> Outcome:
             if new is not None:
                 _check_status(new)
             return outcome
-        return outcome._replace(new=_written(store, old, new, time))
+        told = _format_warnings(old, new)
+        return outcome._replace(new=_written(store, old, new, time), warnings=(*outcome.warnings, *told))
     if request.verb not in ("create", "update", "patch", "apply") or request.subresource or outcome.obj is None:
         return outcome
     old = store.get(request.key)
@@ -159,6 +161,24 @@ def _begin_to_end(old: Object, time: str) -> Object:
     found = ("True", "InstanceDeletionPending", message)
     status["conditions"] = with_condition(status.get("conditions") or (), "Terminating", found, time)
     return old.replace(meta=Section(freeze(meta)), status=Section(freeze(status)), rv=0)
+
+
+def _format_warnings(old: Object | None, new: Object) -> list[str]:
+    """What a writer is told of formats that nobody knows, and that the definition did not have."""
+    if old is not None and old.spec is new.spec:
+        return []
+    before = set(_unknown_formats(old)) if old is not None else set()
+    return [f"unrecognized format {errors.quote(name)}" for name in _unknown_formats(new) if name not in before]
+
+
+def _unknown_formats(obj: Object) -> list[str]:
+    out = []
+    for version in (obj.spec_value or EMPTY).get("versions") or ():
+        for node in nodes((version.get("schema") or EMPTY).get("openAPIV3Schema") or EMPTY):
+            name = node.get("format")
+            if name and formats.unknown(node.get("type") or "", name):
+                out.append(name)
+    return out
 
 
 def _name_causes(new: Object, spec: Mapping[str, Any]) -> list[Cause]:

@@ -62,7 +62,7 @@ def schema(out: Causes, path: str, root: Mapping[str, Json], has_status: bool) -
         _root(out, path, root)
     if root.get("nullable"):
         out.append(Cause.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    if not any(_is_unsupported(node) for node in _nodes(root)):
+    if not any(_is_unsupported(node) for node in nodes(root)):
         found: Causes = []
         _structural(found, path, root, "root")
         _complete(found, path, root)
@@ -100,18 +100,18 @@ def _properties(node: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
     return found
 
 
-def _nodes(node: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+def nodes(node: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
     """A schema and all inside it."""
     yield node
     for keyword in ("items", "additionalProperties", "not"):
         child = _child(node, keyword)
         if child is not None:
-            yield from _nodes(child)
+            yield from nodes(child)
     for child in _properties(node).values():
-        yield from _nodes(child)
+        yield from nodes(child)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for child in node.get(keyword) or ():
-            yield from _nodes(child)
+            yield from nodes(child)
 
 
 def _is_unsupported(node: Mapping[str, Json]) -> bool:

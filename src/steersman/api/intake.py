@@ -19,7 +19,8 @@ from operator import is_
 from typing import Any, Final, NamedTuple
 
 from steersman.api import quantity
-from steersman.api.errors import Cause
+from steersman.api.errors import Cause, quote
+from steersman.api.formats import has_format
 from steersman.api.pattern import compile_pattern
 from steersman.api.schema import Schema
 from steersman.kernel.value import Frozen, FrozenList, ValueRefused, freeze
@@ -239,6 +240,7 @@ def _take_list(schema: Schema, how: How) -> Take:
 
 
 _CONSTRAINTS: Final = (
+    "format",
     "pattern",
     "minimum",
     "maximum",
@@ -369,6 +371,8 @@ def _holds(part: Schema, value: Any) -> bool:
 
 
 def _string_violations(schema: Schema, value: str, bad: Callable[[str], None]) -> None:
+    if schema.format and schema.format != "date-time" and not has_format(schema.format, value):
+        bad(f"must be of type {schema.format}: {quote(value)}")
     if schema.pattern and compile_pattern(schema.pattern).search(value) is None:
         bad(f"should match '{schema.pattern}'")
     if schema.min_length is not None and len(value) < schema.min_length:

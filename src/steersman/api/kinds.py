@@ -149,6 +149,11 @@ class Kinds:
         """
         return definitions().get(name)
 
+    def builtin_of(self, group: str, kind: str) -> Kind | None:
+        """The built-in kind of that group and name, if it is one: no definition can take its place."""
+        found = self._by_gk.get((group, kind))
+        return None if found is None or found.custom else found
+
     def get(self, group: str, kind: str) -> Kind:
         """The kind of that group ("" is the core group) and exact name."""
         found = self._by_gk.get((group, kind))

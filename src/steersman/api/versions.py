@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.api import aliases, defaults, errors
+from steersman.api import aliases, defaults, errors, instance_rules
 from steersman.api.kinds import Kind
 from steersman.api.pruning import prune
 from steersman.api.schema import Schema
@@ -22,6 +22,7 @@ from steersman.kernel.object import EMPTY_SECTION, Object, Section
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY, Frozen
 
+WRITES: Final = ("create", "update", "patch", "apply")
 REMEMBERED: Final = 1 << 14
 """Sections whose form under a schema is remembered, a few hundred bytes each; emptied when full."""
 _shown: dict[tuple[Schema, Schema, str, int], Section] = {}
@@ -123,10 +124,18 @@ def settle(store: Store, kind: Kind, request: Request, outcome: Outcome) -> Outc
     if isinstance(outcome, Call):
         resume = outcome.resume
         return outcome._replace(resume=lambda answer: settle(store, kind, request, resume(answer)))
+    writes = request.verb in WRITES
     if isinstance(outcome, Commit):
-        new = outcome.new
+        new, old = outcome.new, outcome.old
+        if new is not None and writes:
+            instance_rules.judge(kind, old, new)
+            told = instance_rules.warnings(old, new)
+            outcome = outcome._replace(warnings=(*outcome.warnings, *told)) if told else outcome
         return outcome._replace(old=store.get(outcome.key), new=None if new is None else stored(kind, new))
-    if request.verb in ("update", "patch", "apply") and outcome.obj is not None and not request.options.get("dry_run"):
+    if writes and outcome.obj is not None and request.options.get("dry_run"):
+        before = store.get(request.key)
+        instance_rules.judge(kind, None if before is None else shown(kind, before), outcome.obj)
+    if writes and request.verb != "create" and outcome.obj is not None and not request.options.get("dry_run"):
         before = store.get(request.key)
         after = stored(kind, outcome.obj)
         if before is not None and not (before.api_version == after.api_version and before.same_content(after)):

@@ -17,7 +17,8 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import errors, versions
-from steersman.api.kinds import Kind
+from steersman.api.definition import CRD
+from steersman.api.kinds import Kind, UnknownKind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Object
@@ -109,11 +110,34 @@ class Watch:
                 if self.options.bookmarks and self.rev > marked:
                     marked = self.rev
                     yield self._bookmark()
-            if now >= ends:
+            if now >= ends or not self._lasts():
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(due, ends) - now):
-                    await self.backend.changed(self.kind.gk, self.rev)
+                    await self._changed()
+
+    def _lasts(self) -> bool:
+        """Whether the kind is still what it was when the watch began: one of another schema is another kind, whose
+        clients have to list again, as in Kubernetes."""
+        if not self.kind.custom:
+            return True
+        try:
+            found = self.backend.api.at(self.backend.store).get(*self.kind.gk).in_version(self.kind.version)
+        except UnknownKind:
+            return False
+        return found is not None and found.schema is self.kind.schema
+
+    async def _changed(self) -> None:
+        """Returns when there may be news of the kind, or of its definition."""
+        if not self.kind.custom:
+            await self.backend.changed(self.kind.gk, self.rev)
+            return
+        waits = [asyncio.create_task(self.backend.changed(gk, self.rev)) for gk in (self.kind.gk, CRD)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
 
     def _begin(self) -> Iterator[bytes]:
         """The objects there are, and the bookmark that ends them if it was asked for."""
