@@ -26,7 +26,8 @@ def in_loop(test):
 async def test_health_has_checks_that_can_be_asked_for_and_left_out():
     plane = Plane()
     wrong = ""
-    plane.app = App(plane.backend, plane.tokens, {"journal": lambda: wrong})
+    plane.app = App(plane.backend, plane.tokens, {"journal": lambda: wrong}, lambda: [("made_total", "counter", 7.0)])
+    assert "# TYPE made_total counter\nmade_total 7\n" in (await plane.get("/metrics")).body.decode()
     told = (await plane.get("/readyz?verbose")).body.decode()
     assert told == "[+]ping ok\n[+]journal ok\nreadyz check passed\n"
     assert (await plane.get("/livez/journal")).body == b"ok"

@@ -125,7 +125,7 @@ class ControlPlane:
         self.heads.signer = Signer.open(place.pki, authority)
         await self._publish(authority)
         context = server_context(authority, address.names())
-        app = App(self.heads, tokens, {"journal": self.heads.trouble})
+        app = App(self.heads, tokens, {"journal": self.heads.trouble}, self.heads.numbers)
         self.server = await self._listen(address, app, context)
         self.url = app.url = self._url(address)
         write_kubeconfig(settings.kubeconfig, self.url, authority.pem, token)

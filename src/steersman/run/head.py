@@ -74,6 +74,8 @@ class Heads:
         self._note_timer: asyncio.TimerHandle | None = None
         self._closing = False
         self._failing = False
+        self._groups = 0
+        self._events = 0
         self.stopped: JournalError | None = None
         """Why this process writes no more, once it does not."""
         self.on_stop: Callable[[JournalError], None] = lambda error: None
@@ -272,6 +274,8 @@ class Heads:
         for event in group.events:
             self._changes.append(event)
             self._wakeups.notify((event.key.group, event.key.kind), event.rev)
+        self._groups += 1
+        self._events += len(group.events)
         if group.events:
             for listener in self._listeners:
                 listener(group.events)
@@ -318,6 +322,16 @@ class Heads:
         if self.stopped is not None:
             return str(self.stopped)
         return "the journal refused the last group of writes" if self._failing else ""
+
+    def numbers(self) -> list[tuple[str, str, float]]:
+        """(name, Prometheus type, value) of what the writer did: groups are appends, each with one fsync."""
+        waiting = len(self._open.waiting) + (0 if self._flying is None else len(self._flying.waiting))
+        return [
+            ("steersman_journal_groups_total", "counter", float(self._groups)),
+            ("steersman_journal_events_total", "counter", float(self._events)),
+            ("steersman_journal_waiting_requests", "gauge", float(waiting)),
+            ("steersman_journal_failing", "gauge", float(bool(self.trouble()))),
+        ]
 
     def check(self) -> None:
         """Asserts that both heads agree with what was appended, when nothing is under way."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -81,10 +81,18 @@ VERSION: Final = {
 class App:
     """The handler. `tokens` may change while it serves. The kinds are those of `backend.api` when a request comes."""
 
-    def __init__(self, backend: Backend, tokens: Tokens, checks: Mapping[str, Check] | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        tokens: Tokens,
+        checks: Mapping[str, Check] | None = None,
+        numbers: Callable[[], Iterable[tuple[str, str, float]]] = tuple,
+    ) -> None:
+        """`checks` are behind `/livez`, by name; `numbers` are (name, Prometheus type, value) for `/metrics`."""
         self.backend = backend
         self.health = Health(checks)
         self.telemetry = Telemetry()
+        self.numbers = numbers
         self.started = backend.now()
         self.access = Access(backend, tokens)
         self.url = ""
@@ -150,7 +158,7 @@ class App:
             case [("healthz" | "livez" | "readyz") as name, *rest]:
                 return self.health.answer(name, rest, request.query)
             case ["metrics"]:
-                return text_answer(self.telemetry.text(self.backend.store), content_type=METRICS_TYPE)
+                return text_answer(self.telemetry.text(self.backend.store, self.numbers()), content_type=METRICS_TYPE)
             case [("api" | "apis") as root] if version:
                 parameters = f"g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
                 content_type = f"application/json;{parameters}"
