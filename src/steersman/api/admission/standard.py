@@ -20,6 +20,7 @@ from steersman.api.admission.plugin import Plugin
 from steersman.api.admission.priority import Priority
 from steersman.api.admission.quota import ResourceQuota
 from steersman.api.admission.runtime import RuntimeClass
+from steersman.api.admission.security import PodSecurity
 from steersman.api.admission.storage import (
     DefaultStorageClass,
     PersistentVolumeClaimResize,
@@ -54,6 +55,7 @@ def _plugins(webhooks: Sequence[Plugin], accounts_come: bool) -> tuple[Plugin, .
         LimitRanger(),
         ServiceAccount(accounts_come),
         TaintNodesByCondition(),
+        PodSecurity(),
         Priority(),
         DefaultTolerationSeconds(),
         DefaultStorageClass(),
