@@ -16,7 +16,7 @@ from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
 from steersman.api.controller import Loop, controller_name
 from steersman.api.kinds import Kinds
-from steersman.controllers.builtin import ALL
+from steersman.controllers.builtin import ALL, CLUSTER
 from steersman.run.load import check_history
 from steersman.run.replay import History, execute_again
 
@@ -32,12 +32,13 @@ def hold(store: str) -> int:
 def main() -> int:
     journal = sj.open(sys.argv[1])
     found = [str(problem) for problem in journal.verify().problems] + check_history(journal)
-    api = Api(Kinds.builtin(), admission=standard(controllers=[controller_name(each) for each in ALL]))
-    loops = {loop.name: loop for loop in (Loop(controller, api) for controller in ALL)}
+    api = Api(Kinds.builtin(), admission=standard(controllers=[controller_name(each) for each in (*ALL, *CLUSTER)]))
+    loops = {loop.name: loop for loop in (Loop(controller, api) for controller in (*ALL, *CLUSTER))}
     history = History(journal)
     for record in history.reconciles:
         verdict = execute_again(record, loops[record.controller], api, history)
-        if verdict.differences or (verdict.skipped and record.end != "crashed"):
+        unrepeatable = record.end == "crashed" or "no history is kept" in verdict.skipped
+        if verdict.differences or (verdict.skipped and not unrepeatable):
             found.append(f"{record.controller} on {record.key}: {verdict}")
     print("\n".join(found[:10]) if found else len(history.reconciles))
     return int(bool(found))

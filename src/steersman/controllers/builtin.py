@@ -32,7 +32,6 @@ ALL: Final[tuple[type[Controller], ...]] = (
     GarbageCollector,
     NamespaceController,
     Disruption,
-    ResourceQuotaController,
     DefinitionController,
     PodGc,
     TtlAfterFinished,
@@ -44,10 +43,11 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     TokenSecrets,
     RootCA,
     ClusterRoleAggregation,
+    ResourceQuotaController,
     CertificateSigning,
     CertificateCleaner,
 )
-"""What only a cluster that runs needs: they keep accounts, certificates and roles, and no workload waits for them."""
+"""What only a cluster that runs needs: they keep accounts, certificates, roles and quotas; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}
 
 
