@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api import cron, job_rules, pod_rules, rules
+from steersman.api import cron, job_rules, pod_rules, rules, zones
 from steersman.api.errors import Cause
 from steersman.api.rules import Causes, Object, chosen, not_negative
 from steersman.kernel.value import EMPTY
@@ -210,6 +210,8 @@ def cron_job(out: Causes, path: str, spec: Object) -> None:
         out.append(Cause.required(f"{path}.schedule"))
     else:
         rules.named(out, f"{path}.schedule", schedule, cron.problems)
+    if "timeZone" in spec and (problem := zones.problem(spec["timeZone"])):
+        out.append(Cause.invalid(f"{path}.timeZone", spec["timeZone"], problem))
     not_negative(out, path, spec, "startingDeadlineSeconds", "successfulJobsHistoryLimit")
     not_negative(out, path, spec, "failedJobsHistoryLimit")
     chosen(out, f"{path}.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))

@@ -9,6 +9,7 @@ from steersman.api.controller import Controller, controller_name
 from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
 from steersman.controllers.aggregation import ClusterRoleAggregation
 from steersman.controllers.certificates import CertificateCleaner, CertificateSigning
+from steersman.controllers.cronjob import CronJob
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
@@ -29,6 +30,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     ReplicaSet,
     StatefulSet,
     Job,
+    CronJob,
     GarbageCollector,
     NamespaceController,
     Disruption,
