@@ -307,6 +307,11 @@ def test_what_depends_on_two_parts_or_the_name():
     assert slice_of("127.0.0.1", "169.254.1.1") == ["endpoints[0].addresses[0]", "endpoints[0].addresses[1]"]
     assert slice_of("example.com", kind="FQDN") == []
     assert slice_of("example", kind="FQDN") == ["endpoints[0].addresses[0]"]
+    assert whole("v1/Event", "e", {}) == []
+    assert whole("v1/Event", "e", {"eventTime": "2026-01-01T00:00:00.000000Z", "message": "x" * 1025}) == [
+        *("reportingComponent", "reportingComponent", "reportingComponent"),
+        *("reportingInstance", "action", "reason", "message"),
+    ]
     assert whole("PriorityClass", "mine", {"value": 1_000_000_000}) == []
     assert whole("PriorityClass", "mine", {"value": 1_000_000_001}) == ["value"]
     assert whole("PriorityClass", "system-mine", {"value": 1}) == ["metadata.name"]
@@ -339,6 +344,15 @@ def test_what_depends_on_two_parts_or_the_name():
 def test_what_stays(kind, part, old, new, told):
     causes = validate.change(KINDS.find(kind), part, freeze(old), freeze(new))
     assert [cause.field for cause in causes] == told
+
+
+@pytest.mark.parametrize(
+    ("zone", "wrong"),
+    [("Europe/Berlin", 0), ("Etc/GMT+5", 0), ("", 1), ("Local", 1), ("../x", 1), ("-a", 1), ("a b", 1)],
+)
+def test_time_zones(zone, wrong):
+    spec = {"schedule": "@daily", "timeZone": zone, "jobTemplate": {"spec": {"template": POD}}}
+    assert judge("CronJob", "spec", spec) == [("Invalid", "spec.timeZone")] * wrong
 
 
 def test_defaults_of_an_autoscaler_and_a_limit():

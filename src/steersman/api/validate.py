@@ -20,6 +20,7 @@ from steersman.api import (
     change_rules,
     class_rules,
     crd_rules,
+    event_rules,
     metadata_rules,
     names,
     network_rules,
@@ -300,6 +301,7 @@ _JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 
 _WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]], None]]] = {
+    ("", "Event"): event_rules.event,
     ("discovery.k8s.io", "EndpointSlice"): network_rules.endpoint_slice,
     ("scheduling.k8s.io", "PriorityClass"): class_rules.priority,
 }
