@@ -1,0 +1,54 @@
+"""kubectl with kinds it sends in protobuf, with computed kinds, and with kinds that are served in two versions."""
+
+import pytest
+
+from tests.interop.live import live
+
+CREATED = [
+    ("configmap/c", "create configmap c --from-literal=x=y"),
+    ("namespace/shop", "create namespace shop"),
+    ("deployment.apps/web", "create deployment web --image=nginx --replicas=2"),
+    ("secret/s", "create secret generic s --from-literal=a=b"),
+    ("serviceaccount/robot", "create serviceaccount robot"),
+    ("service/web", "create service clusterip web --tcp=80:80"),
+    ("resourcequota/q", "create quota q --hard=pods=20"),
+    ("role.rbac.authorization.k8s.io/r", "create role r --verb=get --resource=pods"),
+    ("rolebinding.rbac.authorization.k8s.io/rb", "create rolebinding rb --role=r --user=u"),
+    ("clusterrole.rbac.authorization.k8s.io/cr", "create clusterrole cr --verb=get --non-resource-url=/x"),
+    ("job.batch/j", "create job j --image=busybox"),
+    ("cronjob.batch/cj", "create cronjob cj --image=busybox --schedule=@daily"),
+    ("ingress.networking.k8s.io/ing", "create ingress ing --rule=a.com/*=web:80"),
+    ("poddisruptionbudget.policy/pdb", "create poddisruptionbudget pdb --selector=app=web --min-available=1"),
+    ("priorityclass.scheduling.k8s.io/pc", "create priorityclass pc --value=5"),
+]
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    with live(tmp_path_factory.mktemp("live")) as running:
+        yield running
+        assert running.failed() == []
+
+
+def test_create_of_every_kind_kubectl_has_a_command_for(plane):
+    for name, command in CREATED:
+        assert plane.run(*command.split()) == f"{name} created\n"
+        assert plane.json("get", name)["metadata"]["name"] == name.partition("/")[2]
+    assert "autoscaled" in plane.run("autoscale", "deployment", "web", "--max=5", "--cpu-percent=50")
+    shown = plane.run("get", "hpa", "web", "--no-headers").split()
+    assert shown[:4] == ["web", "Deployment/web", "cpu:", "<unknown>/50%"]
+    old = plane.run("get", "--raw", "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/web")
+    assert '"apiVersion":"autoscaling/v1"' in old and '"targetCPUUtilizationPercentage":50' in old
+    told = plane.run("create", "priorityclass", "high", "--value=2000000000", code=1)
+    assert "maximum allowed value of a user defined priority is 1000000000" in told
+
+
+def test_kinds_that_are_computed(plane):
+    assert "v1.apps" in plane.run("get", "apiservices")
+    assert "Healthy" in plane.run("get", "componentstatuses")
+    plane.run("run", "p", "--image=nginx")
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+    plane.run("create", "-f", "-", stdin=node)
+    size = '{"status":{"allocatable":{"cpu":"4","memory":"8Gi"},"capacity":{"cpu":"4","memory":"8Gi"}}}'
+    plane.run("patch", "node", "n1", "--subresource=status", "--type=merge", "-p", size)
+    assert plane.run("top", "node").split()[5:7] == ["n1", "0m"]
