@@ -209,6 +209,21 @@ async def test_applying_what_is_not_there_is_creating_it():
 
 
 @in_loop
+async def test_reading_is_not_enough_for_a_stream():
+    users, bearer = Users(), {}
+    bearer["authorization"] = users.bearers["right"]
+    for part in ("exec", "attach", "portforward"):
+        get = {"verbs": ["get"], "apiGroups": [""], "resources": [f"pods/{part}"]}
+        users.grant("right", [get], "default")
+        refused = await users.plane.get(f"{PODS}/p/{part}", code=403, **bearer)
+        assert f'cannot create resource "pods/{part}"' in refused.json["message"]
+        users.grant("right", [{**get, "verbs": ["create"]}], "default")
+        await users.plane.get(f"{PODS}/p/{part}", code=403, **bearer)
+        users.grant("right", [{**get, "verbs": ["get", "create"]}], "default")
+        assert (await users.plane.ask("GET", f"{PODS}/p/{part}", **bearer)).code != 403
+
+
+@in_loop
 async def test_a_watch_is_authorized_when_it_begins():
     """As in Kubernetes: whoever watches goes on until the timeout, and does not come back."""
     users = Users()

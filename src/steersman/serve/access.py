@@ -36,6 +36,8 @@ CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 AUTHENTICATION: Final = "authentication.k8s.io"
 IMPERSONATE: Final = "impersonate-"
 EXTRA: Final = "impersonate-extra-"
+STREAMS: Final = frozenset({"attach", "exec", "portforward"})
+"""Parts of a pod that need the verb create however they are asked for (Kubernetes 1.35 and later)."""
 MAX_IMPERSONATED: Final = 256
 """Impersonation headers of one request: each is a question to RBAC."""
 
@@ -72,6 +74,8 @@ class Access:
         decision = self.decide(user, ask)
         if not decision.allowed:
             raise forbidden(user, ask, decision.reason)
+        if ask.part in STREAMS and ask.verb == "get":  # a WebSocket begins with GET, and yet is no reading
+            self.authorize(user, ask._replace(verb="create"))
 
     def by_token(self, token: str, audiences: tuple[str, ...] = ()) -> Authenticated:
         """Whom a bearer token speaks for towards `audiences` (this server, when there are none)."""
