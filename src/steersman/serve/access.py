@@ -10,36 +10,24 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import unquote
 
 from steersman.api import errors
 from steersman.api.authz import Decision, Rbac, forbidden
 from steersman.api.rbac import Ask
 from steersman.api.token_request import ISSUER
-from steersman.api.user import (
-    ANONYMOUS,
-    AUTHENTICATED,
-    UNAUTHENTICATED,
-    User,
-    account_groups,
-    account_of,
-)
+from steersman.api.user import AUTHENTICATED, UNAUTHENTICATED, User
 from steersman.serve.accounts import Rejected, judge
 from steersman.serve.backend import Backend
-from steersman.serve.message import Headers, Request
+from steersman.serve.impersonate import impersonated, wanted
+from steersman.serve.message import Request
 from steersman.serve.tls import TLSError, subject_of
 from steersman.serve.tokens import Tokens
 
 BEARER: Final = "bearer "
 BAD_TOKEN: Final = "invalid bearer token"
 CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
-AUTHENTICATION: Final = "authentication.k8s.io"
-IMPERSONATE: Final = "impersonate-"
-EXTRA: Final = "impersonate-extra-"
 STREAMS: Final = frozenset({"attach", "exec", "portforward"})
 """Parts of a pod that need the verb create however they are asked for (Kubernetes 1.35 and later)."""
-MAX_IMPERSONATED: Final = 256
-"""Impersonation headers of one request: each is a question to RBAC."""
 
 
 class Authenticated(NamedTuple):
@@ -58,12 +46,11 @@ class Access:
         self.tokens = tokens
         self.rbac = Rbac()
 
-    def user_of(self, request: Request) -> User:
-        """Who sent a request, or whom it may impersonate. Raises ApiError 401; 403 for impersonation refused."""
+    def user_of(self, request: Request, ask: Ask) -> User:
+        """Who sent a request, or whom it may act as for what it asks. Raises ApiError 401; 403 for impersonation."""
         user = self._authenticate(request)
-        if any(name.startswith(IMPERSONATE) for name, _ in request.headers):
-            return self._impersonate(user, request.headers)
-        return user
+        want = wanted(request.headers)
+        return user if want is None else impersonated(user, want, ask, self._check)
 
     def decide(self, user: User, ask: Ask) -> Decision:
         """Whether a user may do that now."""
@@ -71,11 +58,14 @@ class Access:
 
     def authorize(self, user: User, ask: Ask) -> None:
         """Raises ApiError 403 unless the user may."""
+        self._check(user, ask)
+        if ask.part in STREAMS and ask.verb == "get":  # a WebSocket begins with GET, and yet is no reading
+            self._check(user, ask._replace(verb="create"))
+
+    def _check(self, user: User, ask: Ask) -> None:
         decision = self.decide(user, ask)
         if not decision.allowed:
             raise forbidden(user, ask, decision.reason)
-        if ask.part in STREAMS and ask.verb == "get":  # a WebSocket begins with GET, and yet is no reading
-            self.authorize(user, ask._replace(verb="create"))
 
     def by_token(self, token: str, audiences: tuple[str, ...] = ()) -> Authenticated:
         """Whom a bearer token speaks for towards `audiences` (this server, when there are none)."""
@@ -110,38 +100,6 @@ class Access:
         if found is None:
             raise errors.unauthorized()
         return found
-
-    def _impersonate(self, user: User, headers: Headers) -> User:
-        """The user that the Impersonate headers name. Raises ApiError 400; 403 unless `user` may be each part of it."""
-        name, uid = headers.get("impersonate-user"), headers.get("impersonate-uid")
-        groups = headers.all("impersonate-group")
-        extra: dict[str, list[str]] = {}
-        for header, value in headers:
-            if header.startswith(EXTRA):
-                extra.setdefault(unquote(header[len(EXTRA) :]), []).append(value)
-        if sum(map(len, extra.values())) + len(groups) > MAX_IMPERSONATED:
-            raise errors.bad_request(f"a request may impersonate at most {MAX_IMPERSONATED} groups and extra values")
-        if not name:
-            given = [*groups, *extra, uid]
-            raise errors.bad_request(f"requested {[text for text in given if text]} without impersonating a user")
-        account = account_of(name)
-        if account is None:
-            self.authorize(user, Ask("impersonate", "", "users", name=name))
-        else:
-            self.authorize(user, Ask("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1]))
-        for group in groups:
-            self.authorize(user, Ask("impersonate", "", "groups", name=group))
-        for key, values in sorted(extra.items()):
-            for value in values:
-                self.authorize(user, Ask("impersonate", AUTHENTICATION, "userextras", key, name=value))
-        if uid:
-            self.authorize(user, Ask("impersonate", AUTHENTICATION, "uids", name=uid))
-        if account is not None and not groups:
-            groups = list(account_groups(account[0]))
-        added = UNAUTHENTICATED if name == ANONYMOUS else AUTHENTICATED
-        if added not in groups and UNAUTHENTICATED not in groups:
-            groups.append(added)
-        return User(name, tuple(groups), uid, tuple((key, tuple(values)) for key, values in sorted(extra.items())))
 
 
 @lru_cache(maxsize=1024)  # as tls.subject_of: one entry for each client certificate in use

@@ -126,8 +126,8 @@ class App:
             raise errors.bad_request(f"the query cannot be read: {error}") from None
         if segments and segments[0] in HEALTH_PATHS and not request.query.pairs and len(segments) == 1:
             return self.health.answer(segments[0], [], request.query)
-        user = self.access.user_of(request)
         ask = asked(request, segments)
+        user = self.access.user_of(request, ask)
         self.access.authorize(user, ask)
         if not ask.path:
             route = resource_route(self._current()[0], segments)
