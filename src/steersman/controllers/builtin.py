@@ -18,12 +18,14 @@ from steersman.controllers.job import Job
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
+from steersman.controllers.protection import AttributesProtection, ClaimProtection, VolumeProtection
 from steersman.controllers.replicaset import ReplicaSet
 from steersman.controllers.resourcequota import ResourceQuotaController
 from steersman.controllers.root_ca import RootCA
 from steersman.controllers.statefulset import StatefulSet
 from steersman.controllers.tainteviction import TaintEviction
 from steersman.controllers.ttl import TtlAfterFinished
+from steersman.controllers.volumes import VolumeBinder
 
 ALL: Final[tuple[type[Controller], ...]] = (
     Deployment,
@@ -39,6 +41,10 @@ ALL: Final[tuple[type[Controller], ...]] = (
     TtlAfterFinished,
     NodeLifecycle,
     TaintEviction,
+    VolumeBinder,
+    ClaimProtection,
+    VolumeProtection,
+    AttributesProtection,
 )
 CLUSTER: Final[tuple[type[Controller], ...]] = (
     ServiceAccounts,
