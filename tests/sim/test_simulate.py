@@ -94,14 +94,10 @@ def test_the_lives_of_an_owner_are_dealt_in_turn():
 
 
 def test_kinds_without_a_controller_are_applied_and_told():
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "j", "namespace": "shop"},
-        "spec": {"template": {"spec": pod("x", restartPolicy="Never")["spec"]}},
-    }
-    report = simulate(trace((0, [job], [])), nodes(1))
-    assert [(left.what, left.objects) for left in report.not_simulated] == [("batch/v1.Job", 1)]
+    made = deployment()
+    spec = {part: made["spec"][part] for part in ("selector", "template")}
+    report = simulate(trace((0, [{**made, "kind": "DaemonSet", "spec": spec}], [])), nodes(1))
+    assert [(left.what, left.objects) for left in report.not_simulated] == [("apps/v1.DaemonSet", 1)]
     assert not report.refused
 
 
