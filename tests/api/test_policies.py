@@ -42,7 +42,7 @@ class Cluster:
             for kind, text in mutations
         ]
         spec = {
-            "matchConstraints": {"resourceRules": CONFIGS},
+            "matchConstraints": {"resourceRules": [{**CONFIGS[0], "operations": ["CREATE", "UPDATE"]}]},
             "reinvocationPolicy": "Never",
             "mutations": mutations,
             **spec,
@@ -83,7 +83,7 @@ def test_a_policy_denies_in_kubernetes_words(cluster):
     [
         ({}, "failed expression: size(object.data) < 1"),
         ({"messageExpression": "'has ' + string(size(object.data))"}, "has 1"),
-        ({"messageExpression": "object.nope", "message": "m"}, "m"),
+        ({"messageExpression": "string(object.nope)", "message": "m"}, "m"),
         ({"messageExpression": "'a\\nb'", "message": "m"}, "m"),
     ],
 )
@@ -261,13 +261,16 @@ def test_mutations_run_in_order_and_variables_see_the_last(cluster):
     ],
 )
 def test_what_a_mutation_cannot_do(cluster, kind, text, told):
-    cluster.mutation((kind, text))
+    def act():
+        cluster.mutation((kind, text))
+        cluster.config({"k": "v"})
+
     if told:
         with pytest.raises(ApiError) as caught:
-            cluster.config({"k": "v"})
+            act()
         assert told in str(caught.value.message)
     else:
-        cluster.config({"k": "v"})
+        act()
 
 
 def test_atomic_lists_are_not_mutated(cluster):
@@ -303,3 +306,103 @@ def test_without_policies_nothing_of_them_is_run(cluster, monkeypatch):
 
     monkeypatch.setattr(extension.Later, "made", lambda self: pytest.fail("asked for nothing"))
     cluster.config()
+
+
+# -- what is written -------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_filled_in(cluster):
+    cluster.policy(validations=[{"expression": "true"}])
+    spec = cluster.backend.store.get(Key(GROUP, "ValidatingAdmissionPolicy", "", "p")).value["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    assert spec["matchConstraints"] == {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "resourceRules": [{**CONFIGS[0], "scope": "*"}],
+    }
+
+
+@pytest.mark.parametrize(
+    "change,field,told",
+    [
+        (
+            {"validations": [{"expression": "foo("}]},
+            "validations[0].expression",
+            "compilation failed: ERROR: <input>:1:5",
+        ),
+        ({"validations": [{"expression": "1"}]}, "validations[0].expression", "must evaluate to bool but got int"),
+        ({"validations": []}, "validations", "validations or auditAnnotations must contain at least one item"),
+        ({"validations": [{"expression": " "}]}, "validations[0].expression", "expression is not specified"),
+        ({"validations": [{"expression": "true", "message": "a\nb"}]}, "validations[0].message", "line breaks"),
+        ({"validations": [{"expression": "true", "reason": "No"}]}, "validations[0].reason", "Unsupported value"),
+        (
+            {"validations": [{"expression": "params == 1"}]},
+            "validations[0].expression",
+            "undeclared reference to 'params'",
+        ),
+        ({"variables": [{"name": "a-b", "expression": "1"}]}, "variables[0].name", "must be a valid CEL identifier"),
+        ({"variables": [{"name": "a", "expression": "variables.b"}]}, "variables[0].expression", "undefined field 'b'"),
+        (
+            {"matchConditions": [{"name": "a", "expression": "1"}]},
+            "matchConditions[0].expression",
+            "must evaluate to bool",
+        ),
+        ({"matchConstraints": {}}, "matchConstraints.resourceRules", "Required value"),
+        ({"failurePolicy": "Maybe"}, "failurePolicy", 'supported values: "Fail", "Ignore"'),
+    ],
+)
+def test_policies_that_are_wrong_are_refused_with_a_path(cluster, change, field, told):
+    with pytest.raises(ApiError) as caught:
+        cluster.policy(**{"validations": [{"expression": "true"}], **change})
+    assert caught.value.code == 422
+    causes = {cause.field: cause.message for cause in caught.value.causes}
+    assert told in causes[f"spec.{field}"], causes
+
+
+@pytest.mark.parametrize(
+    "binding,field,told",
+    [
+        ({"validationActions": []}, "validationActions", "at least one validation action is required"),
+        ({"validationActions": ["Deny", "Warn"]}, "validationActions", "must not contain both Deny and Warn"),
+        ({"paramRef": {}}, "paramRef", "one of name or selector must be specified"),
+        ({"policyName": ""}, "policyName", "Required value"),
+    ],
+)
+def test_bindings_that_are_wrong_are_refused(cluster, binding, field, told):
+    with pytest.raises(ApiError) as caught:
+        cluster.policy(validations=[{"expression": "true"}], binding=binding)
+    assert told in {cause.field: cause.message for cause in caught.value.causes}[f"spec.{field}"]
+
+
+@pytest.mark.parametrize(
+    "change,field,told",
+    [
+        ({"name": "short"}, "name", "should be a domain with at least three segments separated by dots"),
+        ({"sideEffects": "Some"}, "sideEffects", 'supported values: "None", "NoneOnDryRun"'),
+        ({"timeoutSeconds": 31}, "timeoutSeconds", "the timeout value must be between 1 and 30 seconds"),
+        ({"clientConfig": {}}, "clientConfig", "exactly one of url or service is required"),
+        ({"clientConfig": {"url": "http://a"}}, "clientConfig.url", "'https' is the only allowed URL scheme"),
+        ({"admissionReviewVersions": ["v9"]}, "admissionReviewVersions", "must include at least one of v1, v1beta1"),
+        ({"rules": [{**CONFIGS[0], "operations": []}]}, "rules[0].operations", "Required value"),
+        ({"rules": [{**CONFIGS[0], "resources": ["*", "pods"]}]}, "rules[0].resources", "if '*' is present"),
+        (
+            {"matchConditions": [{"name": "a", "expression": "x"}]},
+            "matchConditions[0].expression",
+            "undeclared reference",
+        ),
+    ],
+)
+def test_webhooks_that_are_wrong_are_refused(cluster, change, field, told):
+    hook = {
+        "name": "a.example.com",
+        "clientConfig": {"url": "https://a"},
+        "rules": CONFIGS,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **change,
+    }
+    body = {"metadata": {"name": "w"}, "webhooks": [hook]}
+    with pytest.raises(ApiError) as caught:
+        cluster.send("create", "ValidatingWebhookConfiguration", "w", body, group=GROUP)
+    assert told in {cause.field: cause.message for cause in caught.value.causes}[f"webhooks[0].{field}"]

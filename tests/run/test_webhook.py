@@ -288,17 +288,13 @@ def test_a_certificate_of_somebody_else_is_refused(scene, serve, tmp_path):
     assert hook.reviews == []
 
 
-def test_a_dry_run_calls_only_what_has_no_side_effects(scene, serve):
+def test_a_dry_run_is_told_to_webhooks(scene, serve):
     hook = serve(lambda review: {})
 
     async def act(plane):
-        await plane.install(hook, sideEffects="Some")
-        with pytest.raises(ApiError, match="does not support dry run"):
-            await plane.config(dry_run=True)
-        await plane.install(
-            hook, name="quiet", sideEffects="NoneOnDryRun", rules=[{**RULES[0], "resources": ["secrets"]}]
-        )
-        await plane.send("create", "Secret", "s", {"metadata": {"name": "s"}}, dry_run=True)
+        await plane.install(hook, sideEffects="NoneOnDryRun")
+        await plane.config(dry_run=True)
+        assert plane.backend.store.get(Key("", "ConfigMap", "default", "c")) is None
 
     scene(act)
     assert [review["request"]["dryRun"] for review in hook.reviews] == [True]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api import pod_defaults, quota_rules
+from steersman.api import admission_rules, pod_defaults, quota_rules
 from steersman.api.filling import each, elements, inside, lacking, put, unset
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
@@ -370,6 +370,7 @@ def _listed(fill_one: Callable[[Frozen], Frozen]) -> Fill:
 
 
 _RBAC: Final = "rbac.authorization.k8s.io"
+_ADMISSION: Final = "admissionregistration.k8s.io"
 _FINALIZERS: Final = Frozen({"finalizers": FrozenList(["kubernetes"])})
 _ACTIVE: Final = Frozen({"phase": "Active"})
 _PENDING: Final = Frozen({"phase": "Pending"})
@@ -408,6 +409,12 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): _or("PreemptLowerPriority"),
     ("storage.k8s.io", "StorageClass", "reclaimPolicy"): _or("Delete"),
     ("storage.k8s.io", "StorageClass", "volumeBindingMode"): _or("Immediate"),
+    (_ADMISSION, "ValidatingWebhookConfiguration", "webhooks"): _listed(admission_rules.webhook),
+    (_ADMISSION, "MutatingWebhookConfiguration", "webhooks"): _listed(admission_rules.mutating_webhook),
+    (_ADMISSION, "ValidatingAdmissionPolicy", "spec"): admission_rules.policy,
+    (_ADMISSION, "MutatingAdmissionPolicy", "spec"): admission_rules.policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding", "spec"): admission_rules.binding,
+    (_ADMISSION, "MutatingAdmissionPolicyBinding", "spec"): admission_rules.binding,
     (_RBAC, "RoleBinding", "roleRef"): _role_ref,
     (_RBAC, "RoleBinding", "subjects"): _listed(_subject),
     (_RBAC, "ClusterRoleBinding", "roleRef"): _role_ref,

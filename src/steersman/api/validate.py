@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.api import (
+    admission_rules,
     change_rules,
     class_rules,
     crd_rules,
@@ -211,7 +212,14 @@ def _template(out: Causes, path: str, value: Any) -> None:
 _RBAC: Final = role_rules.GROUP
 _NET: Final = "networking.k8s.io"
 _STORAGE: Final = "storage.k8s.io"
+_ADMISSION: Final = "admissionregistration.k8s.io"
 _RULES: Final[Mapping[Where, Rule]] = {
+    (_ADMISSION, "ValidatingWebhookConfiguration", "webhooks"): admission_rules.webhooks,
+    (_ADMISSION, "MutatingWebhookConfiguration", "webhooks"): admission_rules.webhooks,
+    (_ADMISSION, "ValidatingAdmissionPolicy", "spec"): admission_rules.validating_policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding", "spec"): admission_rules.validating_binding,
+    (_ADMISSION, "MutatingAdmissionPolicy", "spec"): admission_rules.mutating_policy,
+    (_ADMISSION, "MutatingAdmissionPolicyBinding", "spec"): admission_rules.mutating_binding,
     ("", "Pod", "spec"): pod_rules.pod_spec,
     ("", "Pod", "status"): pod_rules.pod_status,
     ("", "PodTemplate", "template"): _template,

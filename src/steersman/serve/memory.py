@@ -80,14 +80,20 @@ class MemoryBackend:
         trail: Trail = ()
         for _ in range(MAX_BEGINS):
             try:
-                return self.write_now(request, trail)
+                return self._attempt(request, trail)
             except Asked as asked:
                 trail = asked.with_answer(await self.asking.call(asked.kind, asked.question))
         raise too_often(request)
 
-    def write_now(self, request: Request, trail: Trail = ()) -> Reply:
-        """`write` without a loop, for setting a scene. Raises `Asked` where a webhook has to be asked first; begin
-        again with the longer trail."""
+    def write_now(self, request: Request) -> Reply:
+        """`write` without a loop, for setting a scene: no webhook can be asked."""
+        try:
+            return self._attempt(request, ())
+        except Asked as asked:
+            raise internal(f"nobody answers calls of kind {asked.kind!r} here; await write()") from None
+
+    def _attempt(self, request: Request, trail: Trail) -> Reply:
+        """One begin of a request. Raises `ApiError`, and `Asked` where a webhook has to be asked first."""
         told: list[tuple[Any, Any]] = []
         outcome = self.api.begin(self.store, request)
         while isinstance(outcome, Call):
