@@ -128,3 +128,15 @@ async def test_what_v1_cannot_say_is_kept_in_annotations():
     after = (await plane.get(V2 + "/web")).json
     assert after["spec"] == {**before["spec"], "maxReplicas": 9}
     assert after["status"]["conditions"] == [condition] and "annotations" not in after["metadata"]
+
+
+@in_loop
+async def test_a_replication_controller_is_scaled_too():
+    plane = Plane()
+    path = "/api/v1/namespaces/default/replicationcontrollers"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await plane.post(path, {"metadata": {"name": "rc"}, "spec": {"replicas": 2, "template": template}})
+    scale = (await plane.get(path + "/rc/scale")).json
+    assert scale["spec"]["replicas"] == 2 and scale["status"]["selector"] == "a=b"
+    await plane.merge(path + "/rc/scale", {"spec": {"replicas": 5}})
+    assert (await plane.get(path + "/rc")).json["spec"]["replicas"] == 5

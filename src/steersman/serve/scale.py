@@ -87,6 +87,8 @@ def _selector(kind: Kind, obj: Object) -> str:
         found = _nested(obj, _paths(kind).selector) if _paths(kind).selector else ""
         return found if isinstance(found, str) else ""
     selector = (obj.spec_value or {}).get("selector")
+    if kind.gk == ("", "ReplicationController"):  # its selector is a plain map
+        selector = {"matchLabels": selector} if selector else None
     return str(LabelSelector.compile(selector)) if selector else ""
 
 

@@ -31,7 +31,12 @@ DEPRECATED: Final[dict[GK, str]] = {
 }
 """What every request for a kind is warned of."""
 
-SCALED: Final[frozenset[GK]] = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+SCALED: Final[frozenset[GK]] = frozenset(
+    {
+        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")),
+        ("", "ReplicationController"),
+    }
+)
 """Built-in kinds whose `scale` is served."""
 
 CREATED: Final[frozenset[tuple[str, GK]]] = frozenset(
