@@ -13,6 +13,7 @@ from steersman.controllers.cronjob import CronJob
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
+from steersman.controllers.eventttl import EventTtl
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
 from steersman.controllers.namespace import NamespaceController
@@ -45,6 +46,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     ClaimProtection,
     VolumeProtection,
     AttributesProtection,
+    EventTtl,
 )
 CLUSTER: Final[tuple[type[Controller], ...]] = (
     ServiceAccounts,
