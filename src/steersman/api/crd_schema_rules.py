@@ -9,18 +9,20 @@ pkg/apis/apiextensions/validation, pkg/apiserver/schema/validation.go and comple
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from steersman.api.custom_rules import expressions
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding, explain
 from steersman.api.pattern import PatternError, compile_pattern
-from steersman.api.schema import SchemaError
+from steersman.api.schema import SchemaError, definitions
 from steersman.api.structural import MAX_DEPTH, from_trusted, node_from_trusted
 from steersman.kernel.value import EMPTY
 
 Json = Any
 Causes = list[Cause]
+PROPS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _META: Final = ("metadata", "kind", "apiVersion")
@@ -58,6 +60,9 @@ def schema(out: Causes, path: str, root: Mapping[str, Json], has_status: bool) -
     if too_deep(root):
         out.append(Cause.invalid(path, "", f"must not be nested deeper than {MAX_DEPTH} levels"))
         return
+    _shapes(out, path, root)
+    if len(out) > before:
+        return
     if has_status:
         _root(out, path, root)
     if root.get("nullable"):
@@ -88,6 +93,36 @@ def too_deep(root: Json) -> bool:
         if not level:
             return False
     return True
+
+
+def _shapes(out: Causes, path: str, node: Mapping[str, Json]) -> None:
+    """The shapes of schemas inside `items` and `additionalProperties`, which may be other things: so the definition of
+    a schema says nothing of what is in them."""
+    for name, child in _properties(node).items():
+        _shape(out, f"{path}.properties[{name}]", child)
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for index, child in enumerate(node.get(keyword) or ()):
+            _shape(out, f"{path}.{keyword}[{index}]", child)
+    if node.get("not") is not None:
+        _shape(out, f"{path}.not", node["not"])
+    for keyword in ("items", "additionalProperties"):
+        value = node.get(keyword)
+        listed = isinstance(value, list) and keyword == "items"
+        if value is None or listed or (isinstance(value, bool) and keyword == "additionalProperties"):
+            continue
+        finding = Finding()
+        if isinstance(value, dict):
+            explain(definitions().get(PROPS), value, f"{path}.{keyword}", finding, False)
+            out += finding.causes
+        if not finding.causes:
+            _shape(out, f"{path}.{keyword}", value)
+
+
+def _shape(out: Causes, path: str, node: Json) -> None:
+    if isinstance(node, dict):
+        _shapes(out, path, node)
+    else:
+        out.append(Cause.type_invalid(path, node, "must be an object"))
 
 
 def _child(node: Mapping[str, Json], keyword: str) -> Mapping[str, Json] | None:
@@ -269,7 +304,8 @@ def _defaults(out: Causes, path: str, node: Mapping[str, Json], root: Mapping[st
     if default is not None:
         at = f"{path}.default"
         finding = Finding()
-        explain(node_from_trusted(node), default, at, finding, True, True)
+        with suppress(SchemaError):  # told by the other passes, or when the whole is compiled
+            explain(node_from_trusted(node), default, at, finding, True, True)
         if finding.unknown:
             out.append(Cause.invalid(at, default, "must not have unknown fields"))
         out += finding.causes
