@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from steersman.api import errors
+from steersman.api.admission.chain import NONE, Chain
+from steersman.api.admission.extension import EXTENSIONS
+from steersman.api.admission.match import GROUP as ADMISSION
 from steersman.api.begin import Api
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Loop, controller_name, place_of
@@ -19,6 +22,8 @@ from steersman.api.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
+from steersman.check.faults import ScenarioError as ScenarioError
+from steersman.check.hooks import HookModels
 from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
 from steersman.kernel.object import Key, Object
@@ -26,10 +31,6 @@ from steersman.kernel.store import Store
 from steersman.kernel.system import System, UserStep
 from steersman.kernel.value import ABSENT, freeze
 from steersman.kernel.world import START, World
-
-
-class ScenarioError(ValueError):
-    """A scenario that cannot be run; the text names the object, file or name and the remedy."""
 
 
 class State:
@@ -105,6 +106,7 @@ class Scenario:
         self._objects: list[dict[str, Any]] = []
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
+        self._hooks = HookModels()
 
     # -- what is there -----------------------------------------------------------------------------------------
 
@@ -184,6 +186,12 @@ class Scenario:
         self._models[system] = model
         return self
 
+    def webhook(self, name: str, model: Callable[[Any], Any]) -> Scenario:
+        """The model of an admission webhook that an applied configuration names: a function of the AdmissionRequest.
+        It gives the `response` (allowed, status, warnings, and patch as a list of operations), or None to allow."""
+        self._hooks.add(name, model)
+        return self
+
     # -- what must hold ----------------------------------------------------------------------------------------
 
     def always(self, name: str, holds: Callable[[State], Any]) -> Scenario:
@@ -207,7 +215,9 @@ class Scenario:
         """The System of this scenario; `options` are those of `kernel.system.System`."""
         if not self._loops:
             raise ScenarioError(f"{self.name or 'the scenario'} has no controllers; add them with w.run(MyController)")
-        api = Api(self.kinds, MemoWriter() if write_memo else None)
+        extended = any(obj.get("apiVersion", "").startswith(f"{ADMISSION}/") for obj in self._objects)
+        admission = Chain(EXTENSIONS) if extended else NONE
+        api = Api(self.kinds, MemoWriter() if write_memo else None, admission)
         loops = [_loop(factory, api, name) for name, factory in self._loops]
         users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
 
@@ -225,6 +235,7 @@ class Scenario:
             canon=Canon(TABLE if canonical else (), managers=False),
             refuse_conflict=refuse,
             external=self._ask,
+            call=self._hooks.call,
             **options,
         )
 
@@ -266,7 +277,8 @@ def _commit(world: World, request: Request) -> None:
     answer = world.system.begin(world.store, request)
     while isinstance(answer, Call):
         question = answer.question
-        answer = answer.resume(uid_text(str(question[1]), 0))
+        drawn = answer.kind == "random"
+        answer = answer.resume(uid_text(str(question[1]), 0) if drawn else world.system.call(answer.kind, question))
     if isinstance(answer, Commit):
         if answer.new is not None:
             world.drawn[answer.new.uid] = None

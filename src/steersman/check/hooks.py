@@ -1,0 +1,52 @@
+"""Admission webhooks in a check: models of them, each call an Action of its own."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from steersman.api.admission.hook import Hook
+from steersman.check.faults import ScenarioError
+from steersman.kernel.value import freeze
+
+UID = "model"
+"""The uid of every review: models know no other, and two equal questions are one."""
+ANSWERED = ("allowed", "status", "warnings", "patch", "auditAnnotations")
+
+
+class HookModels:
+    """The webhooks of one scenario by name. `call` answers the kernel's Calls."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, Callable[[Any], Any]] = {}
+
+    def add(self, name: str, model: Callable[[Any], Any]) -> None:
+        """Registers a model."""
+        self._models[name] = model
+
+    def call(self, kind: str, question: tuple[Hook, ...]) -> list[dict[str, Any]]:
+        """The answers of the models. Raises `ScenarioError`."""
+        return [self._answer(hook) for hook in question]
+
+    def _answer(self, hook: Hook) -> dict[str, Any]:
+        model = self._models.get(hook.name)
+        if model is None:
+            raise ScenarioError(f"the webhook {hook.name!r} is called; model it with w.webhook({hook.name!r}, model)")
+        try:
+            said = model(freeze(hook.review["request"]))
+        except Exception as error:
+            raise ScenarioError(
+                f"the model of the webhook {hook.name!r} failed: {type(error).__name__}: {error}"
+            ) from error
+        if said is not None and (not isinstance(said, dict) or not set(said) <= set(ANSWERED)):
+            raise ScenarioError(
+                f"the model of the webhook {hook.name!r} gave {said!r}; give None or {', '.join(ANSWERED)}"
+            )
+        response = {"uid": UID, "allowed": True, **(said or {})}
+        if isinstance(response.get("patch"), list):
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(orjson.dumps(response["patch"])).decode()
+        return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
