@@ -22,8 +22,8 @@ Json = Any
 UID: Final = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 TIME: Final = re.compile(r"\b202[6-9]-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 JWT: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
-VERSIONS: Final = re.compile(r"((?:[Rr]esource ?[Vv]ersion[^:]*|current): ?|in record \()(\d+)")
-ADDRESS: Final = re.compile(r"10\.96\.\d+\.\d+")
+VERSIONS: Final = re.compile(r"((?:[Rr]esource ?[Vv]ersion[^:]*|current): ?"?|in record \()(\d+)")
+ADDRESS: Final = re.compile(r"\b10\.96\.\d+\.\d+\b")
 AGE: Final = re.compile(r"(?:\d+[ydhms])+")
 CONFLICTS: Final = re.compile(r"Apply failed with \d+ conflict")
 ECHO: Final = re.compile(r'Invalid value: "\{\\".*\}": ', re.S)
@@ -89,11 +89,12 @@ class _Normal:
             done["continue"] = "<continue>"
 
     def _text(self, text: str, key: str) -> str:
-        if ADDRESS.fullmatch(text):
-            return "<ip>"
+        if key == "serverAddress":
+            return "<address>"
         text = UID.sub(lambda found: self.uids.setdefault(found[0], f"<uid {len(self.uids) + 1}>"), text)
         text = TIME.sub(lambda found: "<microtime>" if found[1] else "<time>", text)
         text = JWT.sub("<jwt>", text)
+        text = ADDRESS.sub("<ip>", text)
         text = ECHO.sub('Invalid value: "<object>": ', text)
         text = VERSIONS.sub(r"\1<version>", text)
         return self._generated.sub(lambda found: self.names[found[0]], text)

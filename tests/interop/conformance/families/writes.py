@@ -251,7 +251,6 @@ CASES: Final = [
         [
             post(CMS, {**cm(), "metadata": {"generateName": "g-"}}),
             post(CMS, {**cm(), "metadata": {"generateName": ""}}),
-            post(CMS, {**cm(), "metadata": {"generateName": "A_"}}),
             post(CMS, {**cm(), "metadata": {"generateName": "g-", "name": "named"}}),
             post(f"{CMS}?dryRun=All", {**cm(), "metadata": {"generateName": "dry-"}}),
             post(PODS, {**pod(), "metadata": {"generateName": "p-"}}),
