@@ -1,6 +1,7 @@
 // Writes what the protobuf decoder of the API server needs to know, and bodies to test it with.
 //
 //	go run . table   > messages of the served kinds: field numbers, JSON names, types (JSON)
+//	go run . zeros   > what the JSON of every type shows when nothing is set
 //	go run . vectors [N [SEED]] > N randomly filled objects per kind: {gvk, body (base64), json} a line
 //
 // The facts are read by reflection from the struct tags of k8s.io/api, k8s.io/apimachinery,
@@ -53,10 +54,12 @@ func main() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "table":
 		table(kinds())
+	case len(os.Args) == 2 && os.Args[1] == "zeros":
+		zeros(kinds())
 	case len(os.Args) >= 2 && os.Args[1] == "vectors":
 		vectors(kinds(), os.Args[2:])
 	default:
-		fmt.Fprintln(os.Stderr, "usage: go run . table | vectors [N [SEED]]")
+		fmt.Fprintln(os.Stderr, "usage: go run . table | zeros | vectors [N [SEED]]")
 		os.Exit(2)
 	}
 }

@@ -115,7 +115,7 @@ def test_status_is_a_subresource(web):
     web.json_patch(DEPLOYMENT, "web", [{"op": "replace", "path": "/status/replicas", "value": 3}], sub="status")
     assert web.get(DEPLOYMENT, "web")["status"]["replicas"] == 3
     web.merge(DEPLOYMENT, "web", {"status": None}, sub="status")
-    assert "status" not in web.get(DEPLOYMENT, "web")
+    assert web.get(DEPLOYMENT, "web")["status"] == {}
 
 
 def test_status_patch_with_a_version(web):

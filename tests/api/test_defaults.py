@@ -25,6 +25,10 @@ FILLED_CONTAINER = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
 }
+NODE_INFO = (
+    "architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
+    "machineID", "operatingSystem", "osImage", "systemUUID",
+)  # fmt: skip
 FILLED_TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {
@@ -67,7 +71,7 @@ TABLE: list[tuple[str, str, Any, Any]] = [
         },
     ),
     ("replicaset", "spec", {"template": TEMPLATE}, {"replicas": 1, "template": FILLED_TEMPLATE}),
-    ("replicaset", "spec", {"replicas": 0}, {"replicas": 0}),
+    ("replicaset", "spec", {"replicas": 0}, {"replicas": 0, "template": {"metadata": {}}}),
     (
         "statefulset",
         "spec",
@@ -77,13 +81,14 @@ TABLE: list[tuple[str, str, Any, Any]] = [
             "podManagementPolicy": "OrderedReady",
             "replicas": 1,
             "revisionHistoryLimit": 10,
+            "serviceName": "",
             "updateStrategy": {"rollingUpdate": {"partition": 0}, "type": "RollingUpdate"},
             "volumeClaimTemplates": [
                 {
                     "apiVersion": "v1",
                     "kind": "PersistentVolumeClaim",
                     "metadata": {"name": "d"},
-                    "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"},
+                    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {}, "volumeMode": "Filesystem"},
                     "status": {"phase": "Pending"},
                 }
             ],
@@ -128,7 +133,7 @@ TABLE: list[tuple[str, str, Any, Any]] = [
         {
             "concurrencyPolicy": "Allow",
             "failedJobsHistoryLimit": 1,
-            "jobTemplate": {"spec": {"template": FILLED_TEMPLATE}},
+            "jobTemplate": {"metadata": {}, "spec": {"template": FILLED_TEMPLATE}},
             "schedule": "@daily",
             "successfulJobsHistoryLimit": 3,
             "suspend": False,
@@ -158,11 +163,21 @@ TABLE: list[tuple[str, str, Any, Any]] = [
             "type": "LoadBalancer",
         },
     ),
-    ("pvc", "spec", {"accessModes": []}, {"accessModes": [], "volumeMode": "Filesystem"}),
+    ("pvc", "spec", {"accessModes": []}, {"accessModes": [], "resources": {}, "volumeMode": "Filesystem"}),
     ("namespace", "spec", {}, {"finalizers": ["kubernetes"]}),
     ("namespace", "status", {}, {"phase": "Active"}),
     ("secret", "type", "", "Opaque"),
-    ("node", "status", {"capacity": {"cpu": "4"}}, {"allocatable": {"cpu": "4"}, "capacity": {"cpu": "4"}}),
+    (
+        "node",
+        "status",
+        {"capacity": {"cpu": "4"}, "nodeInfo": {}, "daemonEndpoints": {}},
+        {
+            "allocatable": {"cpu": "4"},
+            "capacity": {"cpu": "4"},
+            "nodeInfo": dict.fromkeys(NODE_INFO, ""),
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+        },
+    ),
     ("pod", "status", {"podIP": "10.0.0.1"}, {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}),
     ("lease", "spec", {"holderIdentity": "x"}, {"holderIdentity": "x"}),
     ("node", "spec", {"unschedulable": True}, {"unschedulable": True}),
@@ -293,7 +308,7 @@ def test_initial_status() -> None:
 
     assert status("namespace") == {"phase": "Active"}
     assert status("pvc") == status("pv") == {"phase": "Pending"}
-    assert status("deploy") is None and status("job") is None and status("configmap") is None
+    assert status("deploy") == status("job") == {} and status("configmap") is None
     assert status("rs") == {"replicas": 0}
     gated = defaults.initial_status(POD, freeze({"schedulingGates": [{"name": "g"}]}))
     assert gated is not None and gated["conditions"][0]["reason"] == "SchedulingGated"
@@ -305,7 +320,7 @@ def test_missing_parts() -> None:
         "status": {"phase": "Active"},
     }
     assert defaults.missing_parts(KINDS.find("secret")) == {"type": "Opaque"}
-    assert defaults.missing_parts(KINDS.find("deploy")) == {}
+    assert defaults.missing_parts(KINDS.find("deploy")) == {"status": {}}
 
 
 def test_labels_and_secrets_that_the_server_completes() -> None:

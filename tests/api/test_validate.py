@@ -289,7 +289,12 @@ def claim(**fields: Any) -> dict[str, Any]:
         ("svc", "spec", {"ports": [{"port": 80}]}, []),
         ("svc", "spec", {"clusterIP": "None"}, []),
         ("svc", "spec", {}, ["spec.ports: Required value"]),
-        ("svc", "spec", {"ports": [{"port": 0}]}, [f"spec.ports[0].port: Invalid value: 0: {RANGE}"]),
+        (
+            "svc",
+            "spec",
+            {"ports": [{"port": 0}]},
+            [f"spec.ports[0].{each}: Invalid value: 0: {RANGE}" for each in ("port", "targetPort")],
+        ),
         (
             "svc",
             "spec",

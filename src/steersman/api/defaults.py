@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api import admission_rules, pod_defaults, quota_rules
+from steersman.api import admission_rules, pod_defaults, quota_rules, zeros
 from steersman.api.filling import each, elements, inside, lacking, put, unset
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
@@ -40,16 +40,23 @@ def fill(kind: Kind, part: str, value: Any) -> Any:
     if kind.custom:
         schema = kind.schema.fields.get(part)
         return value if schema is None else fill_schema(schema, value)
+    if value is None:
+        return None
+    schema = kind.schema.fields.get(part)
+    if schema is not None:
+        value = zeros.fill(schema, value)
     filler = _FILLERS.get((kind.group, kind.kind, part))
-    return value if filler is None or value is None else filler(value)
+    return value if filler is None else filler(value)
 
 
 @lru_cache(KINDS_CACHED)
 def missing_parts(kind: Kind) -> Mapping[str, Any]:
     """Part → value, filled, for the parts that an object has even when its writer left them out."""
-    if not kind.custom:
-        return _MISSING.get((kind.group, kind.kind), {})
     fields = kind.schema.fields
+    if not kind.custom:
+        needed = "spec" in fields and (fields["spec"].required or "spec" in kind.schema.required)
+        empty = {part: value for part, value in zeros.shown(kind.schema).items() if part != "spec" or not needed}
+        return {**empty, **_MISSING.get((kind.group, kind.kind), {})}
     return {
         name: fill_schema(child, freeze(child.default)) for name, child in fields.items() if child.default is not None
     }
@@ -62,7 +69,10 @@ def initial_status(kind: Kind, spec: Frozen | None) -> Frozen | None:
         return status if isinstance(status, Frozen) else None
     if kind.group == "" and kind.kind == "Pod":
         return pod_defaults.pod_status(spec or EMPTY)
-    return _STATUS.get((kind.group, kind.kind))
+    born = _STATUS.get((kind.group, kind.kind))
+    if born is None:
+        return zeros.shown(kind.schema).get("status")
+    return zeros.fill(kind.schema.fields["status"], born)  # type: ignore[no-any-return]  # of an object, an object
 
 
 def extra_labels(kind: Kind, name: str) -> Mapping[str, str]:
@@ -428,16 +438,8 @@ _MISSING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("storage.k8s.io", "StorageClass"): {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 }
 
-# Kubernetes' structs write some counts even when they are zero, so a new object shows them.
 _STATUS: Final[Mapping[tuple[str, str], Frozen]] = {
     ("", "Namespace"): _ACTIVE,
     ("", "PersistentVolumeClaim"): _PENDING,
     ("", "PersistentVolume"): _PENDING,
-    ("", "Service"): Frozen({"loadBalancer": EMPTY}),
-    ("", "ReplicationController"): Frozen({"replicas": 0}),
-    ("apps", "ReplicaSet"): Frozen({"replicas": 0}),
-    ("apps", "StatefulSet"): Frozen({"availableReplicas": 0, "replicas": 0}),
-    ("apps", "DaemonSet"): Frozen(
-        {"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}
-    ),
 }

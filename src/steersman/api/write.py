@@ -366,6 +366,8 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
 
 def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
     value = body.get("status")
+    if value is None and not kind.custom:
+        value = defaults.missing_parts(kind).get("status")
     section = None if value is None else take_section(kind, "status", value, old.key.name, by, warnings)
     if section is old.status or (
         section is not None and old.status is not None and section.digest == old.status.digest

@@ -20,10 +20,10 @@ _TYPES: Final = ("application/json", "application/*", "*/*")
 
 
 class Form(NamedTuple):
-    """How an answer is written. `kind` is "", Table, PartialObjectMetadata or PartialObjectMetadataList."""
+    """How an answer is written. `kind` is "", Table, PartialObjectMetadata or PartialObjectMetadataList. Whatever it
+    is, the Content-Type is plain application/json, as kube-apiserver has it."""
 
     kind: str = ""
-    content_type: str = "application/json"
 
 
 class _Clause(NamedTuple):
@@ -65,9 +65,9 @@ def form_of(accept: str, is_list: bool) -> Form:
         if (clause.params.get("g"), clause.params.get("v")) != ("meta.k8s.io", "v1"):
             continue
         if wanted == TABLE or wanted == (PARTIAL_LIST if is_list else PARTIAL):
-            return Form(wanted, f"application/json;as={wanted};v=v1;g=meta.k8s.io")
+            return Form(wanted)
         if wanted == PARTIAL:  # a watch of metadata asks for objects one by one
-            return Form(wanted, f"application/json;as={wanted};v=v1;g=meta.k8s.io")
+            return Form(wanted)
     raise errors.not_acceptable(["application/json"])
 
 

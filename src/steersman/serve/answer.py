@@ -49,8 +49,8 @@ def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Sh
         head |= {"kind": PARTIAL_LIST, "apiVersion": "meta.k8s.io/v1"}
     begin = orjson.dumps(head)[:-1] + (b',"rows":[' if form.kind == TABLE else b',"items":[')
     if len(items) <= STREAMED:
-        return json_answer(200, begin + _written(kind, items, shown) + b"]}", form)
-    return Response(200, form_headers(form), _pieces(begin, kind, items, shown), endless=False)
+        return json_answer(200, begin + _written(kind, items, shown) + b"]}")
+    return Response(200, JSON_HEADERS, _pieces(begin, kind, items, shown), endless=False)
 
 
 def _written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
@@ -60,7 +60,8 @@ def _written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
         return orjson.dumps([row(obj, cells, shown.include, shown.now) for obj in items])[1:-1]
     if shown.form.kind:
         return orjson.dumps([partial(obj) for obj in items])[1:-1]
-    return b",".join(map(object_json, items))
+    # Items of built-in kinds say neither kind nor apiVersion, as in Kubernetes: the list does.
+    return b",".join(map(object_json, items) if kind.custom else [object_json(obj, typed=False) for obj in items])
 
 
 async def _pieces(begin: bytes, kind: Kind, items: list[Object], shown: Shown) -> AsyncIterator[bytes]:
@@ -70,14 +71,9 @@ async def _pieces(begin: bytes, kind: Kind, items: list[Object], shown: Shown) -
     yield b"]}"
 
 
-def form_headers(form: Form) -> tuple[tuple[str, str], ...]:
-    """The headers of an answer in that form."""
-    return (("content-type", form.content_type), NO_CACHE) if form.kind else JSON_HEADERS
-
-
-def json_answer(code: int, body: bytes, form: Form = JSON) -> Response:
+def json_answer(code: int, body: bytes) -> Response:
     """A JSON answer."""
-    return Response(code, form_headers(form), body)
+    return Response(code, JSON_HEADERS, body)
 
 
 def text_answer(text: str, code: int = 200, content_type: str = "text/plain; charset=utf-8") -> Response:

@@ -27,7 +27,6 @@ from steersman.serve.access import Access
 from steersman.serve.answer import (
     JSON_HEADERS,
     Shown,
-    form_headers,
     json_answer,
     list_answer,
     status_answer,
@@ -247,7 +246,7 @@ class App:
         if route.name:
             for obj in found:
                 if (obj.key.namespace, obj.key.name) == (route.namespace, route.name):
-                    return json_answer(200, in_form(obj, *shown), shown.form)
+                    return json_answer(200, in_form(obj, *shown))
             raise errors.not_found(kind.plural, route.name, kind.group)
         options = list_options(request.query)
         query = backend.api.query(kind, route.namespace or None, options.labels, options.fields)
@@ -265,7 +264,7 @@ class App:
         if options.watch:
             watch = Watch(self.backend, self.frames, route.kind, route.namespace, options, shown)
             stream = self.telemetry.watching(Asked(*request.labels), watch.stream())
-            return Response(200, form_headers(shown.form), stream)
+            return Response(200, JSON_HEADERS, stream)
         page = list_page(self.backend, route.kind, route.namespace, options)
         meta: dict[str, Any] = {"resourceVersion": str(page.rev)}
         if page.token:
@@ -281,7 +280,7 @@ class App:
         if wanted:
             check_not_ahead(revision(wanted), self.backend.store.rev)
         found = preconditions.existing(self.backend.store, Key(*route.kind.gk, route.namespace, route.name), route.kind)
-        return json_answer(200, in_form(found, *shown), shown.form)
+        return json_answer(200, in_form(found, *shown))
 
     def _changed(self, route: Route, done: Changed, shown: Shown) -> Response:
         kind = route.kind
@@ -296,7 +295,7 @@ class App:
         elif done.obj is None:
             response = json_answer(done.code, orjson.dumps(done.document))
         else:
-            response = json_answer(done.code, in_form(done.obj, *shown), shown.form)
+            response = json_answer(done.code, in_form(done.obj, *shown))
         return with_warnings(response, done.warnings)
 
 

@@ -55,9 +55,10 @@ def metadata(obj: Object) -> dict[str, Any]:
     return meta
 
 
-def object_json(obj: Object) -> bytes:
-    """The whole object."""
-    out: dict[str, Any] = {"kind": obj.key.kind, "apiVersion": obj.api_version, "metadata": metadata(obj)}
+def object_json(obj: Object, typed: bool = True) -> bytes:
+    """The whole object; without `typed` it does not say its kind and apiVersion."""
+    out: dict[str, Any] = {"kind": obj.key.kind, "apiVersion": obj.api_version} if typed else {}
+    out["metadata"] = metadata(obj)
     if obj.spec is not None:
         out["spec"] = orjson.Fragment(obj.spec.raw) if obj.node is None else _with_node(obj)
     if obj.rest is not None:
