@@ -10,6 +10,7 @@ from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
 from steersman.controllers.aggregation import ClusterRoleAggregation
 from steersman.controllers.certificates import CertificateCleaner, CertificateSigning
 from steersman.controllers.cronjob import CronJob
+from steersman.controllers.daemonset import DaemonSet
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
@@ -32,6 +33,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     Deployment,
     ReplicaSet,
     StatefulSet,
+    DaemonSet,
     Job,
     CronJob,
     GarbageCollector,
