@@ -106,6 +106,47 @@ def test_drain_waits_for_the_budget(plane, tmp_path):
     plane.run("delete", "deployment,pdb", "drained")
 
 
+CLAIMED = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: NAME}
+provisioner: steersman.dev/virtual
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: NAME}
+spec:
+  storageClassName: NAME
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  nodeName: node-0
+  terminationGracePeriodSeconds: 1
+  containers: [{name: c, image: "nginx:1", volumeMounts: [{name: data, mountPath: /data}]}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: NAME}}]
+"""
+
+
+def test_a_claim_is_bound_for_its_pod_and_outlives_it(plane, tmp_path):
+    path = tmp_path / "claimed.yaml"
+    path.write_text(CLAIMED.replace("NAME", "claimed"), encoding="utf-8")
+    plane.run("apply", "-f", str(path))
+    plane.run("wait", "pvc/claimed", "--for=jsonpath={.status.phase}=Bound", "--timeout=25s")
+    plane.run("wait", "pod/claimed", "--for=condition=Ready", "--timeout=25s")
+    volume = plane.json("get", "pvc", "claimed")["spec"]["volumeName"]
+    assert "Bound" in plane.run("get", "pv", volume)
+    plane.run("delete", "pvc", "claimed", "--wait=false")
+    assert "Terminating" in plane.run("get", "pvc", "claimed")
+    plane.run("delete", "pod", "claimed", "--timeout=25s")
+    plane.run("wait", f"pv/{volume}", "--for=delete", "--timeout=25s")
+    assert "NotFound" in plane.run("get", "pvc", "claimed", code=1)
+
+
 def test_a_namespace_goes_with_all_it_holds(plane, tmp_path):
     plane.run("create", "namespace", "shop")
     plane.run("create", "configmap", "a", "-n", "shop", "--from-literal=x=y")

@@ -2,7 +2,7 @@
 
 Source of the facts: Kubernetes 1.36, pkg/controller/volume/persistentvolume and component-helpers storage/volume. What
 differs: a claim of a class that waits for its first consumer is given the node of the first pod that was placed with
-it, for the scheduler here does not look at volumes; and claims of classes of the provisioner `steersman.dev/virtual`
+it, for the scheduler here does not weigh volumes; and claims of classes of the provisioner `steersman.dev/virtual`
 are provisioned here: a volume that holds nothing, on whatever node. Those of other provisioners are theirs.
 """
 
