@@ -12,13 +12,13 @@ from typing import Any
 
 import orjson
 
-from steersman.api import errors, fields, managed, write
+from steersman.api import declared, errors, fields, managed, write
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.schema import Schema
 from steersman.api.write import By, Mode, Written
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, intersection, node, union
+from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, difference, intersection, node, union
 from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
@@ -37,6 +37,8 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
         entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, by.time, claimed)
         obj.managers = (entry,) if claimed else ()
         return Written(obj, (*warnings, *written.warnings))
+    if not old.managers:
+        old = old.replace(managers=_before(kind, old, by))
     mine = next((m for m in old.managers if _is_mine(m, by)), None)
     others = tuple([m for m in old.managers if m is not mine])
     merged = _merge_body(kind, old, config)
@@ -46,7 +48,12 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     change = managed.changes(kind, old, new)
     causes = _conflicts(others, change[0])
     if causes and not force:
-        raise errors.apply_conflict(causes)
+        if by.manager == declared.KUBECTL:
+            causes = _conflicts(others, difference(change[0], declared.allowed_conflicts(kind, old)))
+        if causes:
+            raise errors.apply_conflict(causes)
+    if by.manager == declared.KUBECTL and not by.subresource:
+        new = _noted(new, body)
     same = new.same_content(old)
     if same and mine is not None and mine.fields == claimed:
         return Written(old, tuple(warnings))
@@ -56,6 +63,22 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
         new = old.replace(rv=0)
     new.managers = (*managed.after_loss(others, change), *((entry,) if claimed else ()))
     return Written(new, tuple(warnings))
+
+
+def _before(kind: Kind, old: Object, by: By) -> tuple[Manager, ...]:
+    """Who owns an object of which nobody is on record."""
+    owned = managed.all_fields(kind, old, status=not kind.has_status)
+    entry = Manager(declared.BEFORE_FIRST_APPLY, "Update", "", kind.api_version, by.time, owned)
+    return (entry,) if owned else ()
+
+
+def _noted(new: Object, body: Mapping[str, Any]) -> Object:
+    """The version whose record of `kubectl apply`, if there is one, tells this configuration."""
+    notes = declared.with_last_applied(new.meta.value.get("annotations") or EMPTY, body)
+    if notes is None:
+        return new
+    meta = Section(Frozen({**new.meta.value, "annotations": Frozen(notes)}))
+    return new if meta.digest == new.meta.digest else new.replace(meta=meta, rv=0)
 
 
 def _is_mine(entry: Manager, by: By) -> bool:
@@ -72,8 +95,8 @@ def _next(kind: Kind, old: Object, merged: dict[str, Any], by: By, warnings: lis
 def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings: list[str]) -> dict[str, Any]:
     """The applied configuration, frozen, without defaults and without what only the server writes."""
     meta = body.get("metadata") or EMPTY
-    if meta.get("managedFields"):
-        raise errors.bad_request("metadata.managedFields must be nil; remove it from the applied configuration")
+    if meta.get("managedFields") is not None:
+        raise errors.bad_request("metadata.managedFields must be nil")
     out: dict[str, Any] = {}
     if not by.subresource:
         opened = write.open_meta(kind, meta, key.name, by, warnings)

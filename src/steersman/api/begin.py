@@ -23,7 +23,7 @@ from steersman.api.custom_rules import judged
 from steersman.api.definition import CRD, declared_kinds
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
-from steersman.api.patched import check_form, patched
+from steersman.api.patched import check_form, write_patched
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
 from steersman.api.times import time_text
@@ -367,7 +367,7 @@ class Writer:
         else:
             new = write.update(kind, old, body, by).obj
             if new is old:
-                return old
+                return old if draft.managers == old.managers else old.replace(managers=draft.managers, rv=0)
         new.managers = draft.managers
         return judged(kind, old, Written(new)).obj if kind.custom else new
 
@@ -376,8 +376,9 @@ class Writer:
             return apply.apply(kind, key, old, request.body, uid, by, bool(request.options.get("force")))
         if old is None:
             return write.create(kind, key, request.body, uid, by)
-        body = request.body if request.verb == "update" else patched(kind, old, request)
-        return write.update(kind, old, body, by)
+        if request.verb == "patch":
+            return write_patched(kind, old, request, by)
+        return write.update(kind, old, request.body, by)
 
 
 def _asked_version(kind: Kind, request: Request) -> Kind:

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api import errors, patch, preconditions
+import orjson
+
+from steersman.api import errors, patch, preconditions, write
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.strategic import strategic_merge
+from steersman.api.write import By, Written
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY
 
+MANAGED_PATH: Final = "/metadata/managedFields"
 FORMS: Final[Mapping[str, str]] = {
     "json": "application/json-patch+json",
     "merge": "application/merge-patch+json",
@@ -40,7 +44,7 @@ def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
     form = request.options.get("patch", "merge")
     body: Any
     if form == "json":
-        body = patch.json_patch(old.value, request.body)
+        body = patch.json_patch(_document(old, request.body), request.body)
     elif form == "strategic":
         body = strategic_merge(old.value, request.body, kind.schema)
     elif request.subresource in STATUS_PARTS:
@@ -62,6 +66,30 @@ def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
     if form == "json":
         preconditions.check_rv(old, kind, meta.get("resourceVersion"))
     return body
+
+
+def write_patched(kind: Kind, old: Object, request: Request, by: By) -> Written:
+    """The version after a patch. What its result cannot be decoded for is the patch's fault: 422. Raises `ApiError`."""
+    body = patched(kind, old, request)
+    try:
+        return write.update(kind, old, body, by)
+    except errors.BadRequest as refused:
+        _, is_decoding, problem = refused.message.partition(f" cannot be handled as a {kind.kind}: ")
+        if not is_decoding:
+            raise
+        shown = orjson.dumps(body, default=str).decode()
+        raise errors.invalid("", "", [errors.Cause.invalid("patch", shown, problem)]) from None
+
+
+def _document(old: Object, operations: Any) -> Mapping[str, Any]:
+    """What a JSON patch is applied to; managedFields are in it where the patch speaks of them."""
+    for operation in operations if isinstance(operations, list) else ():
+        for end in ("path", "from"):
+            path = operation.get(end) if isinstance(operation, dict) else None
+            if isinstance(path, str) and path.startswith(MANAGED_PATH):
+                document: Mapping[str, Any] = orjson.loads(old.to_json())
+                return document
+    return old.value
 
 
 def _merge_status(old: Object, body: Any) -> Any:

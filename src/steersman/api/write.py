@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import defaults, errors, validate
+from steersman.api import declared, defaults, errors, validate
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -352,15 +352,24 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     else:
         new = _with_body(kind, old, body, by, warnings)
     status_only = by.subresource == "status"
+    managers = old.managers
+    if not by.subresource:
+        sent = (body.get("metadata") or EMPTY).get("managedFields")
+        if sent is not None:
+            managers = declared.entries(sent, managers, by.time)
     if new is old or (not status_only and new.same_content(old)):
-        return Written(old, tuple(warnings))
+        unchanged = managers is old.managers or managers == old.managers
+        return Written(old if unchanged else old.replace(managers=managers, rv=0), tuple(warnings))
+    if not managers:  # nobody is on record, so nobody is put there before the first apply
+        new.managers = ()
+        return Written(new, tuple(warnings))
     if status_only:
         entries = reported(kind, old, new, by.manager, by.time)
         if entries is not None:
             new.managers = entries
             return Written(new, tuple(warnings))
     change = changes(kind, old, new)
-    new.managers = record_update(kind, old.managers, change, by.manager, by.subresource, by.time)
+    new.managers = record_update(kind, managers, change, by.manager, by.subresource, by.time)
     return Written(new, tuple(warnings))
 
 
