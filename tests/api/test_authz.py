@@ -12,7 +12,7 @@ from steersman.api import errors
 from steersman.api.authz import Decision, Rbac, forbidden
 from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
-from steersman.api.policy import aggregated, default_policy
+from steersman.api.policy import AUTOUPDATE, aggregated, default_policy, reconciled
 from steersman.api.rbac import GROUP, Ask, Rule, missing
 from steersman.api.user import User, account_groups, account_name
 from steersman.kernel.effect import Request
@@ -315,6 +315,26 @@ def test_stars_cover_what_they_match():
 
 
 # -- default policy ----------------------------------------------------------------------------------------------
+
+
+def test_default_roles_get_back_what_they_lack_and_keep_what_they_have():
+    body = {
+        "metadata": {"name": "r", "labels": {"a": "b"}, "annotations": {AUTOUPDATE: "true"}},
+        "rules": [rule("get list", "", "pods")],
+    }
+    assert reconciled(body, body) is None
+    more = {**body, "rules": [rule("*", "", "pods"), rule("get", "", "nodes")]}
+    assert reconciled(more, body) is None
+    less = {"metadata": {"name": "r", "labels": {"a": "other"}}, "rules": [rule("get", "", "pods")]}
+    assert reconciled(less, body) == {
+        "metadata": {"annotations": {AUTOUPDATE: "true"}},
+        "rules": [rule("get", "", "pods"), rule("list", "", "pods")],
+    }
+    assert reconciled({**less, "metadata": {"annotations": {AUTOUPDATE: "false"}}}, body) is None
+    ref = {"kind": "ClusterRole", "name": "r"}
+    binding = {"metadata": body["metadata"], "roleRef": ref, "subjects": [subject("User", "a")]}
+    found = {"metadata": body["metadata"], "roleRef": ref, "subjects": [subject("User", "b")]}
+    assert reconciled(found, binding) == {"subjects": [subject("User", "b"), subject("User", "a")]}
 
 
 def test_the_default_policy_is_that_of_kubernetes():

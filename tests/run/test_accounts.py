@@ -39,12 +39,19 @@ def test_tokens_and_roles_outlive_a_restart(tmp_path):
         kept = client.ask("GET", f"{ROLES}/view")[1]
         assert kept["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
         assert client.ask("DELETE", f"{ROLES}/system:discovery")[0] == 200
+        mine = {"metadata": {"annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}, "rules": []}
+        assert client.ask("PATCH", f"{ROLES}/system:basic-user", mine, MERGE)[0] == 200
+        assert client.ask("PATCH", f"{ROLES}/system:monitoring", {"rules": []}, MERGE)[0] == 200
         assert who(client, token[:-4] + "AAAA")[0] == 401
         served.stop()
         said = served.said()
     with Served(tmp_path) as served:
         client = Client(served.kubeconfig)
         assert client.ask("GET", f"{ROLES}/system:discovery")[0] == 200  # what is missing is made again
+        assert not client.ask("GET", f"{ROLES}/system:basic-user")[1].get("rules")  # and what is kept is left alone
+        assert {"verbs": ["get"], "nonResourceURLs": ["/metrics"]} in client.ask("GET", f"{ROLES}/system:monitoring")[
+            1
+        ]["rules"]
         assert client.ask("DELETE", f"{ACCOUNTS}/robot")[0] == 200 and who(client, token)[0] == 401
     everything = said.encode() + b"".join(path.read_bytes() for path in tmp_path.glob("store.db*") if path.is_file())
     assert token.encode() not in everything and token.split(".")[2].encode() not in everything

@@ -81,7 +81,10 @@ class Rbac:
         marks = (store.mark(CLUSTER_BINDING), store.mark(BINDING), store.mark(CLUSTER_ROLE), store.mark(ROLE))
         if self._policy is None or marks != self._marks:
             self._marks = marks
-            self._policy = _Policy(store, self._policy.compiled if self._policy is not None else {})
+            compiled = self._policy.compiled if self._policy is not None else {}
+            if len(compiled) > REMEMBERED:  # of roles that are gone, most likely
+                compiled = {}
+            self._policy = _Policy(store, compiled)
             self._decisions.clear()
         self._policy.store = store
         return self._policy

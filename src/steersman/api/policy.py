@@ -15,7 +15,7 @@ import orjson
 
 from steersman.api import write
 from steersman.api.kinds import Kind
-from steersman.api.rbac import GROUP
+from steersman.api.rbac import GROUP, rules_of, uncovered
 from steersman.api.select import LabelSelector
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO
@@ -49,6 +49,30 @@ def born(kind: Kind, key: Key, uid: str, now: int) -> Object:
     meta = Section(Frozen({**made.meta.value, "uid": uid, "creationTimestamp": time}))
     managers = tuple([manager._replace(time=time) for manager in made.managers])
     return made.replace(meta=meta, managers=managers)
+
+
+def reconciled(found: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The merge patch that brings a role or binding up to the default `body`: what is missing is added, nothing is
+    taken away; None when nothing is missing, or its annotation says to leave it alone. Source: component-helpers
+    auth/rbac/reconciliation, and "Auto-reconciliation" in the documentation of RBAC."""
+    meta = found["metadata"]
+    if (meta.get("annotations") or EMPTY).get(AUTOUPDATE) == "false":
+        return None
+    patch: dict[str, Any] = {}
+    for part in ("labels", "annotations"):
+        here = meta.get(part) or EMPTY
+        lacking = {name: text for name, text in body["metadata"][part].items() if name not in here}
+        if lacking:
+            patch.setdefault("metadata", {})[part] = lacking
+    if "rules" in body and "aggregationRule" not in body and found.get("rules") != body["rules"]:
+        extra = uncovered(rules_of(found), rules_of(body))
+        if extra:
+            patch["rules"] = [*(found.get("rules") or ()), *[piece.json() for piece in extra]]
+    subjects = list(found.get("subjects") or ())
+    lacking_subjects = [subject for subject in body.get("subjects") or () if subject not in subjects]
+    if lacking_subjects and found.get("roleRef") == body["roleRef"]:
+        patch["subjects"] = [*subjects, *lacking_subjects]
+    return patch or None
 
 
 @cache

@@ -60,6 +60,11 @@ class Rule(NamedTuple):
             tuple(get("nonResourceURLs") or ()),
         )
 
+    def json(self) -> dict[str, list[str]]:
+        """As an object lists it; empty parts are left out."""
+        names = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+        return {name: list(part) for name, part in zip(names, self, strict=True) if part}
+
     def allows(self, ask: Ask) -> bool:
         """Whether it grants what is asked for."""
         if ask.verb not in self.verbs and ALL not in self.verbs:
@@ -121,19 +126,21 @@ def rules_of(value: Mapping[str, Any]) -> tuple[Rule, ...]:
     return tuple([Rule.of(rule) for rule in value.get("rules") or ()])
 
 
+def uncovered(owned: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """The pieces of `wanted` that `owned` does not cover."""
+    rules = list(owned)
+    return [piece for rule in wanted for piece in rule.pieces() if not any(own.covers(piece) for own in rules)]
+
+
 def missing(owned: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
     """The rights of `wanted` that `owned` does not cover, as text, sorted; verbs of one resource together."""
-    rules = list(owned)
     merged: dict[Rule, list[str]] = {}
     lone: list[str] = []
-    for rule in wanted:
-        for piece in rule.pieces():
-            if any(own.covers(piece) for own in rules):
-                continue
-            if piece.urls:
-                lone.append(str(piece))
-            else:
-                merged.setdefault(piece._replace(verbs=()), []).append(piece.verbs[0])
+    for piece in uncovered(owned, wanted):
+        if piece.urls:
+            lone.append(str(piece))
+        else:
+            merged.setdefault(piece._replace(verbs=()), []).append(piece.verbs[0])
     texts = [str(piece._replace(verbs=tuple(verbs))) for piece, verbs in merged.items()]
     return sorted({*lone, *texts})
 

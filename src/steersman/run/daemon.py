@@ -20,13 +20,14 @@ from steersman.api.begin import Api
 from steersman.api.controller import Controller, Loop, controller_name
 from steersman.api.errors import AlreadyExists
 from steersman.api.kinds import Kinds
-from steersman.api.policy import default_policy
+from steersman.api.policy import default_policy, reconciled
 from steersman.controllers.builtin import ALL, CLUSTER
 from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
 from steersman.journal import JournalError
 from steersman.kernel.component import Component
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
+from steersman.kernel.value import Frozen
 from steersman.nodes.component import VirtualNodes
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
@@ -139,8 +140,8 @@ class ControlPlane:
         address = parse_address(self.settings.listen or DEFAULT_LISTEN)
         if not self.settings.allow_remote and not address.loopback():
             raise StartError(
-                f"--listen {address}: other machines could reach it, and this version has one credential with all "
-                f"rights; write 127.0.0.1:{address.port}, or add --allow-remote if that is what you want"
+                f"--listen {address}: other machines could reach it and try its credentials; "
+                f"write 127.0.0.1:{address.port}, or add --allow-remote if that is what you want"
             )
         return address
 
@@ -166,10 +167,7 @@ class ControlPlane:
             if self.heads.store.get(key) is None:
                 with contextlib.suppress(AlreadyExists):
                     await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
-        policy = [
-            self._bootstrap_policy(key, body) for key, body in default_policy() if self.heads.store.get(key) is None
-        ]
-        await asyncio.gather(*policy)
+        await asyncio.gather(*[self._bootstrap_policy(key, body) for key, body in default_policy()])
         await make_nodes(self.heads, self.settings.virtual_nodes)
 
     async def _publish(self, authority: Authority) -> None:
@@ -185,8 +183,16 @@ class ControlPlane:
             await self.heads.write(request)
 
     async def _bootstrap_policy(self, key: Key, body: Mapping[str, Any]) -> None:
+        """Makes a default role or binding that is missing, or adds what is missing in it."""
+        found = self.heads.store.get(key)
+        verb, options = "create", Frozen({})
+        if found is not None:
+            patch = reconciled(found.value, body)
+            if patch is None:
+                return
+            verb, body, options = "patch", patch, Frozen({"patch": "merge"})
         with contextlib.suppress(AlreadyExists):
-            await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
+            await self.heads.write(Request(verb, key, body, actor=APISERVER, manager="steersman", options=options))
 
     async def _stop_loops(self, loops: Loops) -> None:
         for name in await asyncio.to_thread(loops.stop, GRACE_SECONDS):
