@@ -51,6 +51,8 @@ def spec(out: Causes, path: str, value: Mapping[str, Json]) -> None:
     if sum(1 for version in versions if version.get("storage")) != 1:
         detail = "must have exactly one version marked as storage version"
         out.append(Cause.invalid(f"{path}.versions", versions, detail))
+    if versions and (problems := names.dns1035_label(str(versions[0].get("name", "")))):  # the older form has it twice
+        out.append(Cause.invalid(f"{path}.version", versions[0].get("name", ""), ",".join(problems)))
     _names(out, f"{path}.names", value.get("names") or EMPTY)
     if versions:
         at = {field: f"{path}.{top}" for field, top in _PARTS.items()}
