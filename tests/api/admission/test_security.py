@@ -103,6 +103,27 @@ def test_restricted_asks_for_what_a_plain_pod_does_not_say():
     assert "runAsNonRoot" not in judged("restricted", spec({**SAFE, "runAsNonRoot": None}, hostUsers=False))
 
 
+@pytest.mark.parametrize(
+    ("minor", "value", "text"),
+    [
+        (8, spec(), "allowPrivilegeEscalation"),
+        (19, spec(), "seccompProfile"),
+        (22, spec(), "unrestricted capabilities"),
+        (23, spec({"runAsUser": 0}), "runAsUser=0"),
+        (
+            34,
+            spec(livenessProbe=None) | {"containers": [{"name": "a", "livenessProbe": {"tcpSocket": {"host": "h"}}}]},
+            "probe",
+        ),
+        (35, spec({"procMount": "Unmasked"}, hostUsers=False), "procMount"),
+    ],
+)
+def test_checks_hold_from_their_version_on(minor, value, text):
+    assert text in judged("restricted", value, minor)
+    if minor != 35:  # there another check takes over
+        assert text not in judged("restricted", value, minor - 1)
+
+
 def test_older_versions_ask_for_less():
     assert "seccompProfile" not in judged("restricted", spec(), 18)
     assert "capabilities" not in judged("restricted", spec(), 21)
