@@ -32,14 +32,23 @@ def run(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let --listen be reachable from outside.")
     ] = False,
+    disable_controllers: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="What somebody else runs, with commas: names of kube-controller-manager's controllers (* for all), "
+            "kube-scheduler, kubelet.",
+        ),
+    ] = "",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Runs a control plane until Ctrl-C: API server, controllers, scheduler, virtual nodes; durable in --store.
 
     Exit codes: 0 stopped as asked, 1 stopped by a failure of the store, 2 it could not start.
     """
-    from steersman.run.daemon import Settings
+    from steersman.run.daemon import Settings, disabling
     from steersman.run.daemon import run as run_daemon
+    from steersman.run.load import StartError
 
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
@@ -47,7 +56,12 @@ def run(
         stream=sys.stderr,
     )
     logging.getLogger("asyncio").setLevel(logging.WARNING)
-    settings = Settings(listen, kubeconfig, store, virtual_nodes, allow_remote)
+    try:
+        controllers, without = disabling(disable_controllers)
+    except StartError as error:
+        _tell(f"steersman run: {error}")
+        raise typer.Exit(2) from None
+    settings = Settings(listen, kubeconfig, store, virtual_nodes, allow_remote, controllers, without=without)
     raise typer.Exit(run_daemon(settings, _tell))
 
 

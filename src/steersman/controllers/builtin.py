@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from steersman.api.controller import Controller, controller_name
@@ -62,6 +62,10 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
 """What only a cluster that runs needs: they keep accounts, certificates, roles and quotas; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}
 
+EVERY: Final = "*"
+KUBERNETES_NAMES: Final = {"serviceaccount-token-controller": "tokens-controller"}
+"""Names of kube-controller-manager that are neither ours nor ours with `-controller` after them."""
+
 
 def builtin(*names: str) -> list[type[Controller]]:
     """The built-in controllers of these names; without a name, all but those of CLUSTER. Raises `LookupError`."""
@@ -72,6 +76,19 @@ def replacing(name: str, controller: type[Controller]) -> list[type[Controller]]
     """All built-in controllers, with `controller` in the place of one. Raises `LookupError`."""
     replaced = _named(name)
     return [controller if cls is replaced else cls for cls in ALL]
+
+
+def remaining(disabled: Iterable[str]) -> list[type[Controller]]:
+    """All controllers of a cluster that runs but those of these names: ours, or those kube-controller-manager has for
+    its `--controllers` (`deployment-controller`); "*" for every one. Raises `LookupError`."""
+    gone: set[type[Controller]] = set()
+    for name in disabled:
+        if name == EVERY:
+            gone.update(BY_NAME.values())
+            continue
+        found = [cls for ours, cls in BY_NAME.items() if name in (ours, f"{ours}-controller")]
+        gone.add(found[0] if found else _named(KUBERNETES_NAMES.get(name, name)))
+    return [cls for cls in (*ALL, *CLUSTER) if cls not in gone]
 
 
 def _named(name: str) -> type[Controller]:

@@ -21,7 +21,7 @@ from steersman.api.controller import Controller, Loop, controller_name
 from steersman.api.errors import AlreadyExists
 from steersman.api.kinds import Kinds
 from steersman.api.policy import default_policy, reconciled
-from steersman.controllers.builtin import ALL, CLUSTER
+from steersman.controllers.builtin import ALL, CLUSTER, remaining
 from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
 from steersman.journal import JournalError
 from steersman.kernel.component import Component
@@ -74,6 +74,8 @@ class Settings:
     allow_remote: bool = False
     controllers: Sequence[type[Controller]] = (*ALL, *CLUSTER)
     drivers: Mapping[str, Driver] = field(default_factory=dict)
+    without: Sequence[str] = ()
+    """Components that somebody else runs: `kube-scheduler`, `kubelet`."""
 
 
 class ControlPlane:
@@ -117,7 +119,7 @@ class ControlPlane:
         await self._bootstrap()
         garbage.freeze()
         loops = Loops(
-            self.heads, [Loop(c, self.heads.api) for c in settings.controllers], _components(), settings.drivers
+            self.heads, [Loop(c, self.heads.api) for c in settings.controllers], _components(settings), settings.drivers
         )
         tokens = load_tokens(place.tokens)
         authority = Authority.open(place.pki)
@@ -211,8 +213,24 @@ class ControlPlane:
         self.stopping.set()
 
 
-def _components() -> list[Component]:
-    return [SchedulerComponent(events=True), VirtualNodes()]
+SCHEDULER: Final = "kube-scheduler"
+KUBELET: Final = "kubelet"
+
+
+def _components(settings: Settings) -> list[Component]:
+    made: list[Component] = [] if SCHEDULER in settings.without else [SchedulerComponent(events=True)]
+    return made if KUBELET in settings.without else [*made, VirtualNodes()]
+
+
+def disabling(text: str) -> tuple[list[type[Controller]], list[str]]:
+    """(the controllers that are left, the components that are not run) without those a text names, with commas between
+    them. Raises `StartError`."""
+    names = [name for name in (part.strip() for part in text.split(",")) if name]
+    components = [name for name in names if name in (SCHEDULER, KUBELET)]
+    try:
+        return remaining(name for name in names if name not in components), components
+    except LookupError as error:
+        raise StartError(f"--disable-controllers: {error}, {KUBELET}, {SCHEDULER}") from None
 
 
 def run(settings: Settings, tell: Callable[[str], None]) -> int:
