@@ -92,11 +92,16 @@ spec: {containers: [{name: c, image: "nginx:1", resources: {requests: {cpu: 99}}
 """
 
 
+def events_of(kubectl, name):
+    """The Events about one pod: controllers tell of what they do, too."""
+    return [event for event in kubectl.items("events") if event["involvedObject"]["name"] == name]
+
+
 def why_it_waits(kubectl: Kubectl) -> None:
     """`describe` tells why a pod is not scheduled, and what told it goes with the pod."""
     kubectl("create", "-f", "-", given=BIG)
     end = time.monotonic() + 30
-    while not (told := kubectl.items("events")):
+    while not (told := events_of(kubectl, "big")):
         assert time.monotonic() < end, "nobody tells why the pod waits"
         time.sleep(0.2)
     described = " ".join(kubectl("describe", "pod", "big").split())
@@ -104,7 +109,7 @@ def why_it_waits(kubectl: Kubectl) -> None:
     assert f"default-scheduler {why}" in described and "Warning FailedScheduling" in described
     assert "FailedScheduling" in kubectl("events", "--for", "pod/big") and len(told) == 1
     kubectl("delete", "pod", "big")
-    while kubectl.items("events"):
+    while events_of(kubectl, "big"):
         assert time.monotonic() < end, "the event stays"
         time.sleep(0.2)
 
