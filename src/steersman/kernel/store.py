@@ -199,6 +199,10 @@ class Store:
         kind = self._kinds.get(gk)
         return 0 if kind is None else kind.count
 
+    def lacks(self, gks: frozenset[GK]) -> bool:
+        """Whether there never was an object of any of these kinds: a fast no, where `count` tells the rest."""
+        return self._kinds.keys().isdisjoint(gks)
+
     def kinds(self) -> list[GK]:
         """Kinds that have objects, sorted."""
         return sorted([gk for gk, kind in self._kinds.items() if kind.count])

@@ -42,17 +42,20 @@ class Drafts(Protocol):
 class Plan:
     """The plugins that care about one kind, operation and subresource. Stateless: see `Chain.plan`."""
 
-    __slots__ = ("_always", "_mutators", "_needs", "_validators")
+    __slots__ = ("_always", "_mutators", "_needed", "_needs", "_validators")
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutators = tuple([p for p in plugins if type(p).mutate is not Plugin.mutate])
         self._validators = tuple([p for p in plugins if type(p).validate is not Plugin.validate])
         self._always = any(not p.needs for p in plugins)
+        self._needed = frozenset([gk for p in plugins for gk in p.needs])
         self._needs = tuple(sorted({gk for p in plugins for gk in p.needs}))
 
     def active(self, store: Store) -> bool:
         """Whether any plugin may have something to say."""
-        return self._always or any(map(store.count, self._needs))
+        if self._always:
+            return True
+        return not store.lacks(self._needed) and any(map(store.count, self._needs))
 
     def write(self, writer: Drafts, attempt: Attempt, uid: str, then: Callable[[Written], Outcome]) -> Outcome:
         """Carries a create or update through; `then` makes the outcome of what is to be stored. Raises `ApiError`."""
