@@ -4,6 +4,8 @@ import pytest
 
 from steersman.api.begin import Api
 from steersman.api.cel.rule_faults import rule_faults
+from steersman.api.cel.values import equal
+from steersman.api.cel.view import seen
 from steersman.api.errors import Invalid
 from steersman.api.kinds import Kinds
 from steersman.api.structural import from_structural
@@ -167,6 +169,14 @@ def test_what_did_not_change_only_warns():
 )
 def test_values_have_the_types_of_their_schema(schema, value, rule):
     Cluster(obj([rule], x=schema)).create({"x": value})
+
+
+def test_large_sets_are_compared_quickly():
+    listed = {"type": "array", "items": INT, "x-kubernetes-list-type": "set"}
+    view = seen(from_structural(obj(l=listed), "x"), {"l": list(range(100_000))})
+    assert equal(view.cel_get("l"), list(range(99_999, -1, -1))) and not equal(
+        view.cel_get("l"), list(range(1, 100_001))
+    )
 
 
 def test_names_that_are_no_identifiers_are_escaped():

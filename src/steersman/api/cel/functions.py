@@ -160,8 +160,10 @@ COSTS: Final[dict[str, Cost]] = {
     "containsCIDR": lambda args, result: 1 + walked(51 + (size_of(args[1]) if type(args[1]) is str else 0)),
     **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _pairs),
     **dict.fromkeys(("sort", "@sortBy"), _sorted),
-    "distinct": lambda args, result: size_of(args[0]) * max(1, size_of(result)) + LIST_COST,
+    "distinct": lambda args, result: size_of(args[0]) ** 2 + LIST_COST,
     **dict.fromkeys(("slice", "flatten", "reverse", "lists.range"),
                     lambda args, result: LIST_COST + size_of(result)),
 }  # fmt: skip
 """Functions that cost something else than 1."""
+BY_RESULT: Final = frozenset({"_+_", "join", "slice", "flatten", "reverse", "lists.range"})
+"""Those whose cost depends on what they give; all others are paid for before they do anything."""

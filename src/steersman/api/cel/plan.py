@@ -9,7 +9,7 @@ from steersman.api.cel.check import TYPE_NAMES
 from steersman.api.cel.faults import CelError
 from steersman.api.cel.folds import FOLDS
 from steersman.api.cel.frame import Frame, Made, Step, field_of, has_field, index_of, map_key
-from steersman.api.cel.functions import COSTS, LIST_COST, MAP_COST, STRUCT_COST, Overload
+from steersman.api.cel.functions import BY_RESULT, COSTS, LIST_COST, MAP_COST, STRUCT_COST, Overload
 from steersman.api.cel.tree import Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
 from steersman.api.cel.types import Type
 from steersman.api.cel.values import NONE, Optional, TypeName, key_text
@@ -96,15 +96,18 @@ def _call(node: Call) -> Step:
     if node.name in ("orValue", "or"):
         return _or(steps, node.name == "orValue")
     impl = _impl(node)
-    cost = COSTS.get(node.name)
+    cost, late = COSTS.get(node.name), node.name in BY_RESULT
     if len(steps) == 1:
         (only,) = steps
 
         def unary(frame: Frame) -> Any:
             value = only(frame)
-            result = impl(value)
-            frame.spend(1 if cost is None else cost((value,), result))
-            return result
+            if late:
+                result = impl(value)
+                frame.spend(cost((value,), result))  # type: ignore[misc]
+                return result
+            frame.spend(1 if cost is None else cost((value,), None))
+            return impl(value)
 
         return unary
     if len(steps) == 2:
@@ -112,17 +115,23 @@ def _call(node: Call) -> Step:
 
         def binary(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
-            result = impl(a, b)
-            frame.spend(1 if cost is None else cost((a, b), result))
-            return result
+            if late:
+                result = impl(a, b)
+                frame.spend(cost((a, b), result))  # type: ignore[misc]
+                return result
+            frame.spend(1 if cost is None else cost((a, b), None))
+            return impl(a, b)
 
         return binary
 
     def call(frame: Frame) -> Any:
         values = [step(frame) for step in steps]
-        result = impl(*values)
-        frame.spend(1 if cost is None else cost(values, result))
-        return result
+        if late:
+            result = impl(*values)
+            frame.spend(cost(values, result))  # type: ignore[misc]
+            return result
+        frame.spend(1 if cost is None else cost(values, None))
+        return impl(*values)
 
     return call
 

@@ -104,6 +104,24 @@ class ObjectView(Fields):
         return {name: seen(fields[name], item) if name in fields else item for name, item in self._value.items()}
 
 
+def _mark(item: Any) -> Any:
+    """What tells the elements of a set apart, quickly: equal elements have equal marks."""
+    if type(item) is bool or item is None:
+        return (item,)
+    if isinstance(item, (str, int, float, bytes)):
+        return item
+    return repr(_sorted(item.cel_plain() if isinstance(item, Fields) else item))
+
+
+def _sorted(value: Any) -> Any:
+    """A value whose text does not depend on the order of its fields, or on how a whole number is written."""
+    if isinstance(value, dict):
+        return [(name, _sorted(item)) for name, item in sorted(value.items())]
+    if isinstance(value, list):
+        return [_sorted(item) for item in value]
+    return float(value) if type(value) is int else value
+
+
 class SetList(list[Any]):
     """A list whose order does not matter; `+` makes a union."""
 
@@ -111,11 +129,12 @@ class SetList(list[Any]):
 
     def cel_equal(self, other: list[Any]) -> bool:
         """The same elements, in any order."""
-        return len(self) == len(other) and all(any(equal(item, theirs) for theirs in other) for item in self)
+        return len(self) == len(other) and {_mark(item) for item in self} == {_mark(item) for item in other}
 
     def cel_add(self, other: list[Any]) -> SetList:
         """The elements of both."""
-        return SetList([*self, *[item for item in other if not any(equal(item, mine) for mine in self)]])
+        mine = {_mark(item) for item in self}
+        return SetList([*self, *[item for item in other if _mark(item) not in mine]])
 
 
 class MapList(list[Any]):
