@@ -75,6 +75,8 @@ class Claims:
             found = self._get(name)
             if found is None:
                 self.c.create(self._body(template, name))
+                where = f"Pod {pod['metadata']['name']} in StatefulSet {self.sts['metadata']['name']}"
+                self.c.event(self.sts, "Normal", "SuccessfulCreate", f"Create Claim {name} {where} success")
             elif owned.is_terminating(found):
                 raise conflict("persistentvolumeclaims", name, f"pvc {name} is being deleted")
 

@@ -204,9 +204,11 @@ class Turn(Census):
             return False
         if self.suspended:
             self._set(self._condition("Suspended", "JobSuspended", "Job suspended"))
+            self.c.event(self.job, "Normal", "Suspended", "Job suspended")
             self.status["startTime"] = None
         elif known is not None:
             self._set(self._condition("Suspended", "JobResumed", "Job resumed", status="False"))
+            self.c.event(self.job, "Normal", "Resumed", "Job resumed")
             self.status["startTime"] = self.now()
         else:
             return False
@@ -263,9 +265,12 @@ class Turn(Census):
         try:
             for index in indexes:
                 replaced = self.delayed.get(index) if self.per_index else None
-                self.facts.made(self.c.create(jp.job_pod(self.job, index, replaced)))
+                pod = self.c.create(jp.job_pod(self.job, index, replaced))
+                self.facts.made(pod)
                 self.number += 1
+                self.c.event(self.job, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
         except ApiError as error:
+            self.c.event(self.job, "Warning", "FailedCreate", f"Error creating: {error.message}")
             return error
         return None
 
@@ -308,6 +313,7 @@ class Turn(Census):
                 failed = failed or error
                 continue
             self.facts.gone(pod)
+            self.c.event(self.job, "Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
             deleted += 1
             self.ready -= pods.ready_since(pod) is not None
         self.number -= deleted
@@ -355,6 +361,7 @@ class Turn(Census):
             self._flush()
         if finished:
             _forget(self.c, self.key)
+            self._tell_end(end)  # type: ignore[arg-type]  # there is one where it is finished
 
     def _remember_failures(self) -> None:
         place = backoff_place(self.key)
@@ -426,6 +433,15 @@ class Turn(Census):
         if end["type"] == COMPLETE:
             self.status["completionTime"] = end["lastTransitionTime"]
         return True
+
+    def _tell_end(self, end: Json) -> None:
+        if end["type"] == FAILED:
+            self.c.event(self.job, "Warning", end["reason"], end["message"])
+            return
+        if self.spec.get("completions") is not None and self.succeeded > self.spec["completions"]:
+            text = "Too many succeeded pods running after completion count reached"
+            self.c.event(self.job, "Warning", "TooManySucceededPods", text)
+        self.c.event(self.job, "Normal", "Completed", "Job completed")
 
     def _flush(self) -> None:
         """Writes the status as it is now. Raises `Conflict` when the Job was changed since it was read."""

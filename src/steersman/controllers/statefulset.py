@@ -3,18 +3,18 @@
 Source of the facts: Kubernetes 1.36, pkg/controller/statefulset. Its feature gate MaxUnavailableStatefulSet is off by
 default in 1.36, so `maxUnavailable` is not heeded: one pod is updated at a time. What differs: pods are deleted with
 their uid as precondition, so a slow cache cannot delete a pod's successor; expectations are facts (see `expectations`);
-a stored revision is compared as it is, without the defaults of a newer release.
+a claim that is to go with an earlier pod is looked at again until it is gone, where Kubernetes waits for whatever event
+comes next; a stored revision is compared as it is, without the defaults of a newer release.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
-from steersman.api.errors import ApiError, Conflict
+from steersman.api.errors import AlreadyExists, ApiError, Conflict
 from steersman.controllers import history, owned, pods
 from steersman.controllers.claims import Claims, in_range, ordinal_of, start, storage_matches, with_storage
 from steersman.controllers.expectations import Expectations
@@ -29,6 +29,8 @@ POD: Final = "v1/Pod"
 POD_GK: Final = ("", "Pod")
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+LOOK_AGAIN: Final = 1.0
+"""Seconds between two looks at a claim that goes with an earlier pod."""
 
 
 class StatefulSet(Controller):
@@ -38,24 +40,32 @@ class StatefulSet(Controller):
     kind = KIND
     owns = (POD,)
 
+    @property
+    def turn(self) -> type[Turn]:
+        """What one reconcile is: a subclass may do it in another way."""
+        return Turn
+
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
         """See `owned.woken`."""
         return owned.woken(event, ("apps", "StatefulSet"), (POD_GK,))
 
-    def reconcile(self, c: Client, key: Key) -> None:
-        """Brings pods and claims a step further, then the status. Raises what the API refused."""
+    def reconcile(self, c: Client, key: Key) -> float | None:
+        """Brings pods and claims a step further, then the status. Returns seconds until it is to be called again, or
+        None. Raises what the API refused."""
         if key.gk == POD_GK:
             owned.adopt_orphan(c, c.get(key), KIND, is_member)
-            return
+            return None
         sts = c.get(key)
         if sts is None:
             Expectations.forget(c, key)
-            return
+            return None
         revisions = history.mine(c, sts)
         facts = Expectations(c, key, sts["metadata"]["uid"])
         mine = owned.claim(c, sts, POD, is_member)
         mine += facts.missing(mine, POD_GK, key.namespace)
-        Turn(c, sts, revisions, mine, facts).take()
+        turn = self.turn(c, sts, revisions, mine, facts)
+        turn.take()
+        return turn.again
 
 
 def is_member(sts: Json, pod: Json) -> bool:
@@ -76,6 +86,7 @@ class Turn:
         self.collisions: int = self.before.get("collisionCount") or 0
         self.monotonic = sts["spec"].get("podManagementPolicy") != "Parallel"
         self.claims = Claims(c, sts)
+        self.again: float | None = None
         self._available: dict[str, bool] = {}
         self._ending = [pod["metadata"]["uid"] for pod in mine if self._is_terminating(pod)]
 
@@ -153,6 +164,7 @@ class Turn:
             return False
         if "uid" not in pod["metadata"]:
             if self.claims.is_stale(pod):
+                self.again = LOOK_AGAIN
                 return False
             self._create(pod)
             if self.monotonic:
@@ -232,14 +244,35 @@ class Turn:
         return made
 
     def _create(self, pod: Json) -> None:
-        self.claims.ensure(pod)
-        self.facts.made(self.c.create(pod))
-        self.claims.align(pod)
+        try:
+            self.claims.ensure(pod)
+            self.facts.made(self.c.create(pod))
+            self.claims.align(pod)
+        except AlreadyExists:  # the cache is slow
+            raise
+        except ApiError as error:
+            self._tell("Create", pod, error)
+            raise
+        self._tell("Create", pod)
 
     def _delete(self, pod: Json) -> None:
-        with suppress(Conflict):  # the name is a successor's by now
+        try:
             self.c.delete(pod, uid=pod["metadata"]["uid"])
+        except Conflict:  # the name is a successor's by now
+            self.facts.gone(pod)
+            return
+        except ApiError as error:
+            self._tell("Delete", pod, error)
+            raise
         self.facts.gone(pod)
+        self._tell("Delete", pod)
+
+    def _tell(self, verb: str, pod: Json, error: ApiError | None = None) -> None:
+        what = f"{verb} Pod {_name(pod)} in StatefulSet {_name(self.sts)}"
+        if error is None:
+            self.c.event(self.sts, "Normal", f"Successful{verb}", f"{what} successful")
+        else:
+            self.c.event(self.sts, "Warning", f"Failed{verb}", f"{what} failed error: {error.message}")
 
     # -- what is asked about a pod -----------------------------------------------------------------------------------
 
