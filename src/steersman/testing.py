@@ -6,18 +6,53 @@ whether that was everything, is shown at the end of the run. A test that failed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from steersman.api.controller import Controller
     from steersman.check import Session
     from steersman.check.verdict import Verdict
+    from steersman.run.embed import Embedded, Plane
 
 FOLDER = ".steersman"
 """Where schedules go, below the folder pytest was started in; the command's default too."""
+
+
+def control_plane(
+    *, virtual_nodes: int = 1, store: str = "memory:", controllers: Sequence[type[Controller]] | None = None
+) -> Embedded:
+    """A real control plane in a thread of this process, for `with`: API server, controllers, scheduler, virtual nodes.
+
+        with sm.testing.control_plane() as cp:
+            subprocess.run(["kubectl", "get", "nodes"], env={**os.environ, "KUBECONFIG": str(cp.kubeconfig)})
+            cp.client.create({"apiVersion": "v1", "kind": "ConfigMap", ...})
+            other = cp.workspace()          # a second one in the same process, made in milliseconds
+
+    `cp` is a `run.embed.Plane`: `url`, `kubeconfig`, `token`, `ca`, `client`, `workspace()`. `controllers`: instead of
+    the built-in ones. Raises `StartError` and its like when it cannot start.
+    """
+    from steersman.run.embed import Embedded
+
+    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers)
+
+
+@pytest.fixture(scope="session")
+def steersman_server() -> Iterator[Plane]:
+    """One control plane for the whole run of tests; `control_plane` gives each test a workspace of it."""
+    with control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture(name="control_plane")
+def _workspace(steersman_server: Plane) -> Iterator[Plane]:
+    """A control plane of the test's own: a fresh workspace, gone after it. See `steersman.testing.control_plane`."""
+    workspace = steersman_server.workspace()
+    yield workspace
+    workspace.forget()
 
 
 def pytest_addoption(parser: Any) -> None:

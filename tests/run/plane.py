@@ -31,6 +31,7 @@ class Disk:
         self.go = threading.Event()
         self.go.set()
         self.groups: list[int] = []
+        self.blocks = True
 
     def append(self, epoch: int, expected: Head, records: Sequence[Record]) -> Head:
         assert self.go.wait(10)

@@ -71,6 +71,7 @@ class MemoryJournal:
 
     def __init__(self, log: _Log | None = None, readonly: bool = False) -> None:
         self.url = "memory:"
+        self.blocks = False
         self._log = log or _Log()
         self._readonly = readonly
         self._closed = False

@@ -64,6 +64,8 @@ class Journal(Protocol):
     """
 
     url: str
+    blocks: bool
+    """Whether an append may wait for a disk, and so belongs in a thread of its own."""
 
     def head(self) -> Head:
         """Epoch, last revision and last position, as durable now, whichever process wrote them."""

@@ -66,6 +66,7 @@ class SqliteJournal:
     def __init__(self, path: str | Path, *, max_bytes: int | None = None, readonly: bool = False) -> None:
         self.path = str(Path(path).expanduser().absolute())
         self.url = f"sqlite:{self.path}"
+        self.blocks = True
         self.max_bytes = max_bytes
         self._readonly = readonly
         self._lock = threading.RLock()

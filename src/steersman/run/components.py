@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from steersman.api.errors import ApiError
 from steersman.kernel.component import Component
-from steersman.kernel.effect import MICRO, Event, Request
+from steersman.kernel.effect import GK, MICRO, Event, Request
 from steersman.run.head import Heads
 from steersman.run.inbox import Inbox
 from steersman.run.queue import MAX_WAIT, backoff
@@ -34,18 +35,33 @@ class _StoreFailed(Exception):
 class ComponentRunner:
     """See the module's text."""
 
-    def __init__(self, component: Component, heads: Heads) -> None:
+    def __init__(self, component: Component, heads: Heads, concerns: Sequence[GK] = ()) -> None:
+        """`concerns`: the kinds without any object of which the component has nothing to do, and gets no thread."""
         self.name = component.name
         self._component = component
         self._heads = heads
         self._inbox = Inbox()
         self._thread = threading.Thread(target=self._run, name=component.name, daemon=True)
+        self._concerns = concerns
+        self._begun = False
         self._since: float | None = None
 
     def start(self) -> None:
         """Begins, in the loop's thread."""
-        self._heads.listen(self._inbox.put)
+        self._heads.listen(self._heard)
+        if not self._concerns or any(map(self._heads.view().count, self._concerns)):
+            self._begin()
+
+    def _begin(self) -> None:
+        self._begun = True
         self._thread.start()
+
+    def _heard(self, events: Sequence[Event]) -> None:
+        if not self._begun:
+            if self._inbox.closed or not any((event.key.group, event.key.kind) in self._concerns for event in events):
+                return  # when it begins, it takes a view of all there is
+            self._begin()
+        self._inbox.put(events)
 
     def stop(self) -> None:
         """Asks the thread to end after what it is doing."""
@@ -53,6 +69,8 @@ class ComponentRunner:
 
     def join(self, seconds: float) -> bool:
         """Waits for its end; False when it did not come."""
+        if not self._begun:
+            return True
         self._thread.join(max(0.0, seconds))
         return not self._thread.is_alive()
 

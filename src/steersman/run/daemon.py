@@ -13,37 +13,21 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from steersman.api.admission.standard import standard
-from steersman.api.begin import Api
-from steersman.api.controller import Controller, Loop, controller_name
-from steersman.api.errors import AlreadyExists
-from steersman.api.kinds import Kinds
-from steersman.api.policy import default_policy, reconciled
+from steersman.api.controller import Controller
 from steersman.controllers.builtin import ALL, CLUSTER, remaining
-from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
 from steersman.journal import JournalError
-from steersman.kernel.component import Component
-from steersman.kernel.effect import Request
-from steersman.kernel.object import Key
-from steersman.kernel.value import Frozen
-from steersman.nodes.component import VirtualNodes
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
 from steersman.run.exchange import Driver
-from steersman.run.head import Heads
 from steersman.run.load import StartError
-from steersman.run.loops import Loops
 from steersman.run.place import Place
-from steersman.run.virtual import make_nodes
-from steersman.sched.component import SchedulerComponent
-from steersman.serve.app import App
+from steersman.run.workspace import KUBELET, SCHEDULER, Shared, Workspace
+from steersman.run.workspaces import Workspaces
 from steersman.serve.files import FileError
-from steersman.serve.hooks import Hooks
-from steersman.serve.http import ListenError, Server, serve
+from steersman.serve.http import Handler, ListenError, Server, serve
 from steersman.serve.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
-from steersman.serve.memory import APISERVER, FIRST_OBJECTS
 from steersman.serve.signer import Signer
 from steersman.serve.tls import Authority, renew, server_context
 
@@ -76,6 +60,8 @@ class Settings:
     drivers: Mapping[str, Driver] = field(default_factory=dict)
     without: Sequence[str] = ()
     """Components that somebody else runs: `kube-scheduler`, `kubelet`."""
+    embedded: bool = False
+    """It shares its process with other work, and so leaves the process' garbage collection alone."""
 
 
 class ControlPlane:
@@ -108,34 +94,35 @@ class ControlPlane:
         place = stack.enter_context(Place(settings.store))
         self.place = place
         assert place.journal is not None
-        admission = standard(controllers=[controller_name(each) for each in settings.controllers])
-        api = Api(Kinds.builtin(), admission=admission)
-        self.heads = Heads(api, place.journal, holder=f"process {os.getpid()}")
-        self.heads.on_stop = self._stop_for
-        self.heads.questions.asking = Hooks()
-        self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
-        self.heads.start()
-        stack.push_async_callback(self.heads.close)
-        await self._bootstrap()
-        garbage.freeze()
-        loops = Loops(
-            self.heads, [Loop(c, self.heads.api) for c in settings.controllers], _components(settings), settings.drivers
-        )
         tokens = load_tokens(place.tokens)
-        authority = Authority.open(place.pki)
+        authority = self.authority = Authority.open(place.pki)
         token = admin_token(tokens, settings.kubeconfig)
         save_tokens(place.tokens, tokens)
-        self.heads.signer = Signer.open(place.pki, authority)
-        await self._publish(authority)
+        signer = Signer.open(place.pki, authority)
+        shared = Shared(
+            tokens, authority, signer, settings.controllers, settings.drivers, settings.virtual_nodes, settings.without
+        )
+        root = self.root = Workspace(place.journal, shared)
+        self.heads, self.loaded = root.heads, root.loaded
+        self.heads.on_stop = self._stop_for
+        stack.push_async_callback(root.close)
+        await root.open()
         context = server_context(authority, address.names())
-        app = App(self.heads, tokens, {"journal": self.heads.trouble}, self.heads.numbers)
-        self.server = await self._listen(address, app, context)
-        self.url = app.url = self._url(address)
+        self.workspaces = Workspaces(root, place, shared)
+        self.server = await self._listen(address, self.workspaces, context)
+        self.url = self._url(address)
         write_kubeconfig(settings.kubeconfig, self.url, authority.pem, token)
-        loops.start()
-        stack.push_async_callback(self._stop_loops, loops)
+        if not settings.embedded:
+            garbage.freeze()
+        root.start(self.url)
+        stack.push_async_callback(root.stop)
+        stack.push_async_callback(self.workspaces.close)
+        await self.workspaces.open(self.url)
         stack.push_async_callback(self.server.close, GRACE_SECONDS)
-        for task in (garbage.collect_quietly(lambda: self.heads.store.rev), self._renew(context, authority, address)):
+        tasks = [self._renew(context, authority, address)]
+        if not settings.embedded:
+            tasks.append(garbage.collect_quietly(lambda: self.heads.store.rev))
+        for task in tasks:
             stack.callback(asyncio.get_running_loop().create_task(task).cancel)
 
     def _address(self) -> Address:
@@ -147,7 +134,7 @@ class ControlPlane:
             )
         return address
 
-    async def _listen(self, address: Address, app: App, context: ssl.SSLContext) -> Server:
+    async def _listen(self, address: Address, app: Handler, context: ssl.SSLContext) -> Server:
         host = address.host or ["0.0.0.0", "::"]
         try:
             server = await serve(app, host, address.port, context)
@@ -163,43 +150,6 @@ class ControlPlane:
         host = "127.0.0.1" if address.everywhere else address.host
         return f"https://{Address(host, self.server.port)}"
 
-    async def _bootstrap(self) -> None:
-        """Namespaces, classes, roles and bindings that every cluster has, and the virtual nodes asked for."""
-        for key, body in FIRST_OBJECTS:
-            if self.heads.store.get(key) is None:
-                with contextlib.suppress(AlreadyExists):
-                    await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
-        await asyncio.gather(*[self._bootstrap_policy(key, body) for key, body in default_policy()])
-        await make_nodes(self.heads, self.settings.virtual_nodes)
-
-    async def _publish(self, authority: Authority) -> None:
-        """The authority's certificate where clients and controllers look for it, as kube-apiserver publishes it."""
-        data = {SOURCE_FIELD: authority.pem.decode("ascii")}
-        found = self.heads.store.get(SOURCE)
-        if found is None:
-            meta = {"name": SOURCE.name, "namespace": SOURCE.namespace}
-            body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
-            await self.heads.write(Request("create", SOURCE, body, actor=APISERVER, manager="steersman"))
-        elif found.value.get("data", {}).get(SOURCE_FIELD) != data[SOURCE_FIELD]:
-            request = Request("patch", SOURCE, {"data": data}, actor=APISERVER, manager="steersman")
-            await self.heads.write(request)
-
-    async def _bootstrap_policy(self, key: Key, body: Mapping[str, Any]) -> None:
-        """Makes a default role or binding that is missing, or adds what is missing in it."""
-        found = self.heads.store.get(key)
-        verb, options = "create", Frozen({})
-        if found is not None:
-            patch = reconciled(found.value, body)
-            if patch is None:
-                return
-            verb, body, options = "patch", patch, Frozen({"patch": "merge"})
-        with contextlib.suppress(AlreadyExists):
-            await self.heads.write(Request(verb, key, body, actor=APISERVER, manager="steersman", options=options))
-
-    async def _stop_loops(self, loops: Loops) -> None:
-        for name in await asyncio.to_thread(loops.stop, GRACE_SECONDS):
-            log.warning("%s did not stop within %.0f s and is left behind", name, GRACE_SECONDS)
-
     async def _renew(self, context: ssl.SSLContext, authority: Authority, address: Address) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
@@ -211,15 +161,6 @@ class ControlPlane:
     def _stop_for(self, error: JournalError) -> None:
         self.fault = error
         self.stopping.set()
-
-
-SCHEDULER: Final = "kube-scheduler"
-KUBELET: Final = "kubelet"
-
-
-def _components(settings: Settings) -> list[Component]:
-    made: list[Component] = [] if SCHEDULER in settings.without else [SchedulerComponent(events=True)]
-    return made if KUBELET in settings.without else [*made, VirtualNodes()]
 
 
 def disabling(text: str) -> tuple[list[type[Controller]], list[str]]:

@@ -21,7 +21,7 @@ from steersman.api import errors
 from steersman.api.begin import Api
 from steersman.api.errors import ApiError
 from steersman.journal import BadRecord, Fenced, Head, HeadMoved, Journal, JournalError, JournalFull, Reconcile
-from steersman.kernel.changelog import ChangeLog
+from steersman.kernel.changelog import ChangeLog, Gone
 from steersman.kernel.effect import GK, Commit, Event, Reply, Request, reply_of
 from steersman.kernel.ports import Clock
 from steersman.kernel.store import Store
@@ -41,6 +41,8 @@ NOTE_SECONDS: Final = 0.5
 """How long a record that nobody waits for may wait for company: it is not worth an fsync of its own."""
 RETRY_SECONDS: Final = 5.0
 """When an append of such records alone is tried again after a failure; a write tries at once."""
+LISTEN_SECONDS: Final = 5.0
+"""How long a thread waits for the loop to take its listener; the loop turns many times a second."""
 MAX_NOTES: Final = 5_000
 """Such records at which a group is appended at once, and kept while appends fail: a few megabytes."""
 Listener = Callable[[Sequence[Event]], None]
@@ -73,6 +75,7 @@ class Heads:
         self._work = asyncio.Event()
         self._note_timer: asyncio.TimerHandle | None = None
         self._closing = False
+        self._ended = False
         self._failing = False
         self._groups = 0
         self._events = 0
@@ -99,6 +102,8 @@ class Heads:
         if self._appending is not None:
             await asyncio.wait([self._appending])
         self._thread.shutdown(wait=True)
+        self._ended = True
+        self._wakeups.wake_all()
 
     # -- the port of the HTTP face -----------------------------------------------------------------------------
 
@@ -116,8 +121,11 @@ class Heads:
         return self._changes.since(rev, gk)
 
     async def changed(self, gk: GK, rev: int) -> None:
-        """Returns when there may be durable events of a kind after `rev`."""
-        await self._wakeups.wait(gk, rev)
+        """Returns when there may be durable events of a kind after `rev`. Raises `Gone` when there will be none."""
+        if not self._ended:
+            await self._wakeups.wait(gk, rev)
+        if self._ended:
+            raise Gone("this workspace was deleted")
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -205,7 +213,10 @@ class Heads:
             if self._open and self.stopped is None:
                 group, self._open = self._open, Group()
                 self._flying = group
-                error = await self.loop.run_in_executor(self._thread, self._append, group)
+                if self.journal.blocks:
+                    error = await self.loop.run_in_executor(self._thread, self._append, group)
+                else:
+                    error = self._append(group)
                 if error is None:
                     self._make_visible(group)
                     self._flying = None
@@ -311,6 +322,28 @@ class Heads:
     def listen(self, listener: Listener) -> None:
         """Tells `listener` of every group of durable events from now on, in order, in the loop's thread."""
         self._listeners.append(listener)
+
+    def listen_from_thread(self, listener: Listener) -> None:
+        """The same from any other thread; returns when it listens."""
+        self._in_loop(lambda: self._listeners.append(listener))
+
+    def unlisten_from_thread(self, listener: Listener) -> None:
+        """Ends that."""
+        self._in_loop(lambda: self._listeners.remove(listener))
+
+    def _in_loop(self, act: Callable[[], None]) -> None:
+        done = threading.Event()
+
+        def run() -> None:
+            act()
+            done.set()
+
+        assert self.loop is not None
+        try:
+            self.loop.call_soon_threadsafe(run)
+            done.wait(LISTEN_SECONDS)
+        except RuntimeError:  # the loop is closed: nothing is told any more
+            return
 
     @property
     def busy(self) -> bool:

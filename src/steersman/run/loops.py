@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from steersman.kernel.component import Component
-from steersman.kernel.effect import MICRO, Event
+from steersman.kernel.effect import GK, MICRO, Event
 from steersman.kernel.object import Key
 from steersman.kernel.reexec import Reconciler, Result, Suspend
 from steersman.kernel.value import Frozen
@@ -48,7 +48,7 @@ class Runner(Protocol):
 
 
 class ControllerRunner:
-    """One controller."""
+    """One controller. Its threads begin when there is anything for it: most workspaces are small."""
 
     def __init__(self, loop: Reconciler, heads: Heads, drivers: Mapping[str, Driver]) -> None:
         self.name = loop.name
@@ -67,10 +67,16 @@ class ControllerRunner:
             for number in range(max(1, loop.workers))
         ]
         self._threads = [feeder, *workers]
+        self._begun = False
 
     def start(self) -> None:
         """Begins, in the loop's thread."""
         self._heads.listen(self._deliver)
+        if any(map(self._loop.listens, self._heads.view().kinds())):
+            self._begin()
+
+    def _begin(self) -> None:
+        self._begun = True
         for thread in self._threads:
             thread.start()
 
@@ -82,7 +88,7 @@ class ControllerRunner:
     def join(self, seconds: float) -> bool:
         """Waits for reconciles in flight; afterwards their next call cuts them off. False: somebody hangs."""
         end = time.monotonic() + seconds
-        for thread in self._threads:
+        for thread in self._threads if self._begun else ():
             thread.join(max(0.0, end - time.monotonic()))
         self._stopping = True
         return not any(thread.is_alive() for thread in self._threads)
@@ -99,6 +105,8 @@ class ControllerRunner:
         heard = [event for event in events if self._loop.listens((event.key.group, event.key.kind))]
         if heard:
             self._inbox.put(heard)
+            if not self._begun and not self._inbox.closed:
+                self._begin()
 
     def _feed(self) -> None:
         relist = True
@@ -189,10 +197,12 @@ class Loops:
         components: Sequence[Component] = (),
         drivers: Mapping[str, Driver] | None = None,
         hang_seconds: float = HANG_SECONDS,
+        concerns: Sequence[GK] = (),
     ) -> None:
+        """`concerns`: what the components are about, as `ComponentRunner` has it."""
         known = drivers or {}
         self.controllers = [ControllerRunner(loop, heads, known) for loop in controllers]
-        self.components = [ComponentRunner(component, heads) for component in components]
+        self.components = [ComponentRunner(component, heads, concerns) for component in components]
         self._runners: list[Runner] = [*self.controllers, *self.components]
         self._hang_seconds = hang_seconds
         self._stopped = threading.Event()

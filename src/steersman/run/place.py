@@ -18,7 +18,8 @@ from steersman.serve.files import FileError, private_directory
 class Place:
     """The files of the store at `url`. A context manager: it holds the lock inside.
 
-    `sqlite:PATH` has `PATH.lock` and the directory `PATH.pki` beside it; `memory:` has a directory that goes with it.
+    `sqlite:PATH` has `PATH.lock` and the directories `PATH.pki` and `PATH.workspaces` beside it; `memory:` has a
+    directory that goes with it.
     """
 
     def __init__(self, url: str) -> None:
@@ -29,6 +30,7 @@ class Place:
         # By its real name, so that a symlink to a store in use does not look like another store.
         self._path = Path(os.path.realpath(Path(path).expanduser())) if scheme == "sqlite" and path.strip() else None
         self.journal: Journal | None = None
+        self._workspaces: dict[tuple[str, str], Journal] = {}
 
     @property
     def lasting(self) -> bool:
@@ -47,6 +49,35 @@ class Place:
     def tokens(self) -> Path:
         """The token store."""
         return self.pki / "tokens.json"
+
+    def workspace(self, name: str, uid: str) -> Journal:
+        """The journal of one workspace, opened: that of one incarnation, so that a new one finds nothing of an old.
+        Raises `JournalError` and `FileError`."""
+        if self._path is None:
+            journal = sj.open("memory:")
+        else:
+            private_directory(self._folder)
+            journal = sj.open(f"sqlite:{self._file(name, uid)}")
+        self._workspaces[(name, uid)] = journal
+        return journal
+
+    def forget(self, name: str, uid: str) -> None:
+        """Closes a workspace's journal and removes it."""
+        journal = self._workspaces.pop((name, uid), None)
+        if journal is not None:
+            journal.close()
+        if self._path is not None:
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(f"{self._file(name, uid)}{suffix}")
+
+    @property
+    def _folder(self) -> Path:
+        assert self._path is not None
+        return self._path.with_name(self._path.name + ".workspaces")
+
+    def _file(self, name: str, uid: str) -> Path:
+        return self._folder / f"{name}.{uid}.db"
 
     def __enter__(self) -> Place:
         try:
@@ -67,7 +98,10 @@ class Place:
         self.close()
 
     def close(self) -> None:
-        """Closes the journal and gives the lock back."""
+        """Closes the journals and gives the lock back."""
+        for journal in self._workspaces.values():
+            journal.close()
+        self._workspaces.clear()
         if self.journal is not None:
             self.journal.close()
             self.journal = None

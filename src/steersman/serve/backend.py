@@ -37,5 +37,6 @@ class Backend(Protocol):
     async def changed(self, gk: GK, rev: int) -> None:
         """Returns when there may be durable events of a kind after `rev`: at once if there are any already.
 
-        May be cancelled, and return for nothing; see `serve.wakeups.Wakeups`.
+        May be cancelled, and return for nothing; see `serve.wakeups.Wakeups`. Raises `Gone` when the control plane has
+        ended, so that watches do too.
         """

@@ -39,6 +39,13 @@ class Wakeups:
                     future.set_result(None)
             waiting.clear()
 
+    def wake_all(self) -> None:
+        """Whoever waits finds out by itself what happened: the end of the backend."""
+        for waiting in self._waiting.values():
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
     def __len__(self) -> int:
         """How many are waiting."""
         return sum(len(waiting) for waiting in self._waiting.values())

@@ -8,7 +8,6 @@ chunk.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ class Watch:
             try:
                 news = self._news(head)
             except Gone as gone:
-                yield frame("ERROR", orjson.dumps(errors.expired(f"too old resource version: {gone}").status()))
+                yield _expired(gone)
                 return
             for chunk in news:
                 sent = True
@@ -112,9 +111,14 @@ class Watch:
                     yield self._bookmark()
             if now >= ends or not self._lasts():
                 return
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(min(due, ends) - now):
                     await self._changed()
+            except TimeoutError:
+                continue
+            except Gone as gone:
+                yield _expired(gone)
+                return
 
     def _lasts(self) -> bool:
         """Whether the kind is still what it was when the watch began: one of another schema is another kind, whose
@@ -134,7 +138,9 @@ class Watch:
             return
         waits = [asyncio.create_task(self.backend.changed(gk, self.rev)) for gk in (self.kind.gk, CRD)]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             for task in waits:
                 task.cancel()
@@ -204,6 +210,11 @@ class Watch:
         elif self.shown.form.kind:
             body |= {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
         return frame("BOOKMARK", orjson.dumps(body))
+
+
+def _expired(gone: Gone) -> bytes:
+    """What ends a watch that cannot go on from where it is."""
+    return frame("ERROR", orjson.dumps(errors.expired(f"too old resource version: {gone}").status()))
 
 
 def _chunks(frames: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,149 @@
+"""A control plane in a thread of this process, for tests and tools: the real one, with a socket and kubeconfigs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from steersman.api.controller import Controller
+from steersman.controllers.builtin import ALL, CLUSTER
+from steersman.run.daemon import SWITCH_SECONDS, ControlPlane, Settings
+from steersman.run.head import Heads
+from steersman.run.load import StartError
+from steersman.run.local import LocalClient
+from steersman.run.workspace import Workspace
+from steersman.run.workspaces import GROUP, PREFIX, ROOT
+from steersman.serve.kubeconfig import read_token, write_kubeconfig
+
+START_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 30.0
+ACTOR: Final = "steersman-admin"
+
+
+class Plane:
+    """One workspace of it, as a program is given it."""
+
+    def __init__(self, owner: Embedded, name: str, workspace: Workspace, url: str, kubeconfig: Path) -> None:
+        self._owner = owner
+        self.name = name
+        self.heads: Heads = workspace.heads
+        self.url = url
+        """The address of its API server, with the workspace's prefix."""
+        self.kubeconfig = kubeconfig
+        """A file for kubectl and every other client: `KUBECONFIG=…`; mode 0600."""
+        self.client = LocalClient(workspace.heads, ACTOR, "steersman-client")
+        """In this process: no socket. `client.wait(lambda: …)` waits for what controllers do."""
+
+    @property
+    def token(self) -> str:
+        """The bearer token of the administrator."""
+        return self._owner.token
+
+    @property
+    def ca(self) -> bytes:
+        """The certificate authority, PEM."""
+        return self._owner.ca
+
+    def workspace(self, name: str = "", virtual_nodes: int | None = None) -> Plane:
+        """A control plane of its own in the same process, made in milliseconds; by default with as many virtual nodes
+        as the first has. Raises `AlreadyExists`."""
+        return self._owner.workspace(name, virtual_nodes)
+
+    def forget(self) -> None:
+        """Deletes the workspace, and all that is in it."""
+        self._owner.forget(self)
+
+
+class Embedded:
+    """See the module's text. A context manager; `with Embedded() as plane` gives the root's `Plane`."""
+
+    def __init__(
+        self,
+        *,
+        store: str = "memory:",
+        virtual_nodes: int = 0,
+        controllers: Sequence[type[Controller]] | None = None,
+        listen: str = "127.0.0.1:0",
+    ) -> None:
+        chosen = (*ALL, *CLUSTER) if controllers is None else controllers
+        self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
+        self.settings = Settings(
+            listen, Path(self._folder.name) / "kubeconfig", store, virtual_nodes, controllers=chosen, embedded=True
+        )
+        self.plane = ControlPlane(self.settings)
+        self._numbers = itertools.count(1)
+        self._ready = threading.Event()
+        self._fault: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="control plane", daemon=True)
+
+    def start(self) -> Plane:
+        """Starts it, and gives the root. Raises one of `daemon.FAULTS`."""
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self._thread.start()
+        if not self._ready.wait(START_SECONDS):
+            raise StartError(f"the control plane did not start within {START_SECONDS:.0f} s")
+        if self._fault is not None:
+            self._folder.cleanup()
+            raise self._fault
+        kubeconfig = self.settings.kubeconfig
+        self.token = read_token(kubeconfig) or ""
+        self.ca = self.plane.authority.pem
+        return Plane(self, ROOT, self.plane.root, self.plane.url, kubeconfig)
+
+    def stop(self) -> None:
+        """Ends it; harmless when it has ended."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self.plane.stopping.set)
+            self._thread.join(STOP_SECONDS)
+            sys.setswitchinterval(self._interval)
+        self._folder.cleanup()
+
+    def workspace(self, name: str = "", virtual_nodes: int | None = None) -> Plane:
+        """Makes a workspace; without a name, one of a new name. Raises `ApiError`."""
+        nodes = self.settings.virtual_nodes if virtual_nodes is None else virtual_nodes
+        name = name or f"workspace-{next(self._numbers)}"
+        root = LocalClient(self.plane.heads, ACTOR, "steersman-client")
+        meta, spec = {"name": name}, {"virtualNodes": nodes}
+        root.create({"apiVersion": f"{GROUP}/v1", "kind": "Workspace", "metadata": meta, "spec": spec})
+        assert self._loop is not None
+        found = asyncio.run_coroutine_threadsafe(self.plane.workspaces.find(name), self._loop).result(START_SECONDS)
+        path = Path(self._folder.name) / f"kubeconfig.{name}"
+        url = f"{self.plane.url}/{PREFIX}/{name}"
+        write_kubeconfig(path, url, self.ca, self.token)
+        return Plane(self, name, found, url, path)
+
+    def forget(self, plane: Plane) -> None:
+        """Deletes a workspace."""
+        root = LocalClient(self.plane.heads, ACTOR, "steersman-client")
+        root.delete(root.key(f"{GROUP}/v1/Workspace", plane.name))
+        plane.kubeconfig.unlink(missing_ok=True)
+
+    def __enter__(self) -> Plane:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._fault = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with self.plane:
+            self._ready.set()
+            await self.plane.stopping.wait()

@@ -1,0 +1,93 @@
+"""A client inside the process of a running control plane: no socket, no bytes, the same objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as Late
+from os import urandom
+from threading import Condition
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+from steersman.api.client import Client
+from steersman.api.errors import timeout
+from steersman.kernel.effect import Effect
+from steersman.run.head import Heads
+
+WRITE_SECONDS: Final = 30.0
+"""A write that takes longer is refused: its outcome is then unknown, as with any server that does not answer."""
+T = TypeVar("T")
+
+
+class LocalExchange:
+    """What stands behind the client: reads of the durable head, writes through the one writer. Any thread."""
+
+    def __init__(self, heads: Heads, actor: str) -> None:
+        self._heads = heads
+        self._actor = actor
+
+    def __call__(self, effect: Effect) -> Any:
+        """Performs one effect. Raises `ApiError` where it is refused."""
+        op, what = effect.op, effect.what
+        if op == "get":
+            return self._heads.view().get(what)
+        if op == "list":
+            return tuple(self._heads.view().query(what))
+        if op == "write":
+            return self._write(what)
+        if op == "event":
+            return self._heads.tell(what, self._actor)
+        if op == "random":
+            return urandom(what[1]).hex()
+        if op == "external":
+            raise LookupError("a client of a running control plane asks external systems by itself, not through it")
+        now = self._heads.now()
+        return now >= what[0] + what[1] if op == "after" else now
+
+    def _write(self, request: Any) -> Any:
+        future = self._heads.do_from_thread(request._replace(actor=self._actor), "user")
+        try:
+            reply = future.result(WRITE_SECONDS).reply
+        except Late:
+            raise timeout(f"{request.verb} of {request.key} is not durable after {WRITE_SECONDS:.0f} s", 1) from None
+        if reply.items is not None:
+            return reply.items
+        return reply.status if reply.obj is None else reply.obj
+
+
+class LocalClient(Client):
+    """The client that controllers are given, for a person or a test; it can also wait for what is to come."""
+
+    __slots__ = ("_heads",)
+
+    def __init__(self, heads: Heads, actor: str, manager: str) -> None:
+        super().__init__(LocalExchange(heads, actor), heads.api, manager)
+        self._heads = heads
+
+    def wait(self, condition: Callable[[], T], seconds: float = 10.0, what: str = "") -> T:
+        """What `condition()` gives as soon as it is true; it is asked again whenever anything changed.
+
+        Raises `TimeoutError`, which says `what` was waited for, and at which revision. Not from the loop's thread."""
+        changed = Condition()
+        seen = [0]
+
+        def heard(events: Any) -> None:
+            with changed:
+                seen[0] += 1
+                changed.notify()
+
+        end = monotonic() + seconds
+        self._heads.listen_from_thread(heard)
+        try:
+            while True:
+                before = seen[0]
+                found = condition()
+                if found:
+                    return found
+                with changed:
+                    if not changed.wait_for(lambda: seen[0] != before, end - monotonic()):  # noqa: B023
+                        break
+        finally:
+            self._heads.unlisten_from_thread(heard)
+        late = f"{what or 'the condition'} did not come true in {seconds:g} s (revision {self._heads.view().rev})"
+        raise TimeoutError(late)

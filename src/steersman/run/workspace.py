@@ -1,0 +1,133 @@
+"""One workspace: a world of its own, with its store and journal, its controllers and its HTTP face."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steersman.api.admission.standard import standard
+from steersman.api.begin import Api
+from steersman.api.controller import Controller, Loop, controller_name
+from steersman.api.errors import AlreadyExists
+from steersman.api.kinds import Kinds
+from steersman.api.policy import default_policy, reconciled
+from steersman.controllers.builtin import ALL, CLUSTER
+from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
+from steersman.journal import Journal
+from steersman.kernel.component import Component
+from steersman.kernel.effect import Request
+from steersman.kernel.object import Key
+from steersman.kernel.value import Frozen
+from steersman.nodes.component import VirtualNodes
+from steersman.run.exchange import Driver
+from steersman.run.head import Heads
+from steersman.run.loops import Loops
+from steersman.run.virtual import make_nodes
+from steersman.sched.component import SchedulerComponent
+from steersman.serve.app import App
+from steersman.serve.hooks import Hooks
+from steersman.serve.memory import APISERVER, FIRST_OBJECTS
+from steersman.serve.signer import Signer
+from steersman.serve.tls import Authority
+from steersman.serve.tokens import Tokens
+
+log = logging.getLogger("steersman.run")
+
+GRACE_SECONDS: Final = 5.0
+"""What reconciles in flight get at a stop."""
+SCHEDULER: Final = "kube-scheduler"
+KUBELET: Final = "kubelet"
+CONCERNS: Final = (("", "Node"), ("", "Pod"))
+"""What scheduler and virtual nodes are about."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all workspaces of one process have in common."""
+
+    tokens: Tokens
+    authority: Authority
+    signer: Signer
+    controllers: Sequence[type[Controller]] = (*ALL, *CLUSTER)
+    drivers: Mapping[str, Driver] = field(default_factory=dict)
+    virtual_nodes: int = 0
+    without: Sequence[str] = ()
+    """Components that somebody else runs."""
+
+
+class Workspace:
+    """See the module's text. All methods are called from the event loop's thread."""
+
+    def __init__(self, journal: Journal, shared: Shared) -> None:
+        """Takes the journal's lease and loads the store. Raises `StartError` and `JournalError`."""
+        self._shared = shared
+        admission = standard(controllers=[controller_name(each) for each in shared.controllers])
+        self.heads = Heads(Api(Kinds.builtin(), admission=admission), journal, holder=f"process {os.getpid()}")
+        self.heads.signer = shared.signer
+        self.heads.questions.asking = Hooks()
+        self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
+        """Revision and number of objects at the start."""
+        self.app = App(self.heads, shared.tokens, {"journal": self.heads.trouble}, self.heads.numbers)
+        loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
+        self._loops = Loops(self.heads, loops, _components(shared.without), shared.drivers, concerns=CONCERNS)
+        self._started = False
+
+    async def open(self) -> None:
+        """Begins to write, and makes what every cluster has and this one lacks."""
+        self.heads.start()
+        store = self.heads.store
+        first = [self._make(key, body) for key, body in FIRST_OBJECTS if store.get(key) is None]
+        await asyncio.gather(*first, *[self._policy(key, body) for key, body in default_policy()])
+        await asyncio.gather(self._publish(), make_nodes(self.heads, self._shared.virtual_nodes))
+
+    def start(self, url: str) -> None:
+        """Starts the controllers of a workspace that clients reach at `url`."""
+        self.app.url = url
+        self._loops.start()
+        self._started = True
+
+    async def stop(self) -> None:
+        """Ends the controllers; reconciles in flight may end within `GRACE_SECONDS`."""
+        if self._started:
+            for name in await asyncio.to_thread(self._loops.stop, GRACE_SECONDS):
+                log.warning("%s did not stop within %.0f s and is left behind", name, GRACE_SECONDS)
+
+    async def close(self) -> None:
+        """Makes durable what there is, and refuses all further writes."""
+        await self.heads.close()
+
+    async def _make(self, key: Key, body: Mapping[str, Any]) -> None:
+        with contextlib.suppress(AlreadyExists):
+            await self.heads.write(Request("create", key, body, actor=APISERVER, manager="steersman"))
+
+    async def _policy(self, key: Key, body: Mapping[str, Any]) -> None:
+        """Makes a default role or binding that is missing, or adds what is missing in it."""
+        found = self.heads.store.get(key)
+        if found is None:
+            await self._make(key, body)
+            return
+        patch = reconciled(found.value, body)
+        if patch is not None:
+            options = Frozen({"patch": "merge"})
+            await self.heads.write(Request("patch", key, patch, actor=APISERVER, manager="steersman", options=options))
+
+    async def _publish(self) -> None:
+        """The authority's certificate where clients and controllers look for it, as kube-apiserver publishes it."""
+        data = {SOURCE_FIELD: self._shared.authority.pem.decode("ascii")}
+        found = self.heads.store.get(SOURCE)
+        if found is None:
+            meta = {"name": SOURCE.name, "namespace": SOURCE.namespace}
+            await self._make(SOURCE, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+        elif found.value.get("data", {}).get(SOURCE_FIELD) != data[SOURCE_FIELD]:
+            request = Request("patch", SOURCE, {"data": data}, actor=APISERVER, manager="steersman")
+            await self.heads.write(request)
+
+
+def _components(without: Sequence[str]) -> list[Component]:
+    made: list[Component] = [] if SCHEDULER in without else [SchedulerComponent(events=True)]
+    return made if KUBELET in without else [*made, VirtualNodes()]

@@ -1,0 +1,165 @@
+"""Workspaces: worlds of their own behind one server, made and deleted as objects of the root."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from steersman.api.errors import AlreadyExists
+from steersman.run.embed import Embedded, Plane
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
+
+
+@pytest.fixture(scope="module")
+def root():
+    with Embedded() as plane:
+        yield plane
+
+
+def ask(plane: Plane, path: str, token: str | None = None, seconds: float = 10.0) -> tuple[int, dict]:
+    request = urllib.request.Request(plane.url + path)
+    given = plane.token if token is None else token
+    if given:
+        request.add_header("Authorization", f"Bearer {given}")
+    context = ssl.create_default_context(cadata=plane.ca.decode())
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=seconds) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def named(name: str) -> dict:
+    return {**CONFIG, "metadata": {"name": name, "namespace": "default"}}
+
+
+def test_each_is_a_world_of_its_own(root):
+    blue, green = root.workspace("blue"), root.workspace("green")
+    blue.client.create(named("only-blue"))
+    key = blue.client.key("v1/ConfigMap", "only-blue", "default")
+    assert blue.client.get(key).data.a == "b"
+    assert green.client.get(key) is None and root.client.get(key) is None
+    assert ask(blue, "/api/v1/namespaces/default/configmaps/only-blue")[0] == 200
+    assert ask(green, "/api/v1/namespaces/default/configmaps/only-blue")[0] == 404
+    before = green.heads.store.rev
+    for number in range(3):
+        blue.client.create(named(f"more-{number}"))
+    assert green.heads.store.rev == before
+    with pytest.raises(AlreadyExists):
+        root.workspace("blue")
+
+
+def test_definitions_and_controllers_are_its_own(root):
+    here, there = root.workspace(), root.workspace()
+    names = {"plural": "foos", "singular": "foo", "kind": "Foo"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "x.dev", "scope": "Namespaced", "names": names, "versions": [version]}
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    here.client.create({**kind, "metadata": {"name": "foos.x.dev"}, "spec": spec})
+    assert ask(here, "/apis/x.dev/v1")[0] == 200
+    assert ask(there, "/apis/x.dev/v1")[0] == 404
+    account = here.client.key("v1/ServiceAccount", "default", "default")
+    assert here.client.wait(lambda: here.client.get(account), what="the default account")
+
+
+def test_the_root_has_a_prefix_too_and_others_are_not_found(root):
+    assert ask(root, "/clusters/root/api/v1/namespaces/default")[0] == 200
+    code, status = ask(root, "/clusters/nowhere/api/v1/namespaces")
+    assert (code, status["reason"], status["details"]["name"]) == (404, "NotFound", "nowhere")
+    assert ask(root, "/clusters/nowhere/api/v1/namespaces", token="")[0] == 401
+    assert ask(root, "/clusters/nowhere/api/v1/namespaces", token="wrong")[0] == 401
+    assert ask(root, "/clusters/root%2F..%2Fx/api", token=None)[0] == 404
+    assert ask(root, "/clusters//api/v1/namespaces")[0] == 404
+    assert ask(root, "/clusters/root")[0] == 200
+
+
+def test_nothing_anonymous_and_no_right_of_another_workspace(root):
+    blue, green = root.workspace(), root.workspace()
+    assert ask(blue, "/api/v1/namespaces", token="")[0] == 401
+    account = blue.client.key("v1/ServiceAccount", "default", "default")
+    blue.client.wait(lambda: blue.client.get(account))
+    made = blue.client.create_part(account, "token", {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})
+    token = made["status"]["token"]
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "everything"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+    }
+    for workspace in (blue, green, root):  # the same name has all rights everywhere, and is still another account
+        workspace.client.create(binding)
+    assert ask(blue, "/api/v1/namespaces", token)[0] == 200
+    assert ask(green, "/api/v1/namespaces", token)[0] == 401
+    assert ask(root, "/api/v1/namespaces", token)[0] == 401
+
+
+def test_a_deleted_one_ends_with_its_watches(root):
+    doomed = root.workspace("doomed")
+    request = urllib.request.Request(doomed.url + "/api/v1/configmaps?watch=true&resourceVersion=0")
+    request.add_header("Authorization", f"Bearer {doomed.token}")
+    context = ssl.create_default_context(cadata=doomed.ca.decode())
+    with urllib.request.urlopen(request, context=context, timeout=20) as stream:
+        root.client.wait(lambda: len(doomed.heads._wakeups) > 0 or doomed.client.create(named(f"c{time.time_ns()}")))
+        doomed.forget()
+        last = None
+        for line in stream:
+            last = json.loads(line)
+    assert last is not None and last["type"] == "ERROR" and last["object"]["code"] == 410
+    assert ask(root, "/clusters/doomed/api/v1/namespaces")[0] == 404
+    again = root.workspace("doomed")
+    assert all(obj.metadata.name[0] != "c" for obj in again.client.list("v1/ConfigMap", "default"))
+
+
+def test_what_a_name_must_be(root):
+    body = {"apiVersion": "steersman.dev/v1", "kind": "Workspace", "metadata": {"name": "root"}, "spec": {}}
+    made = root.client.create(body)
+    key = root.client.key("steersman.dev/v1/Workspace", "root")
+    failed = root.client.wait(lambda: (root.client.get(key) or made).status.phase == "Failed", what="its failure")
+    assert failed and "cannot be the name" in root.client.get(key).status.message
+    assert ask(root, "/clusters/root/api/v1/namespaces/default")[0] == 200
+    root.client.delete(key)
+
+
+def test_they_outlive_a_restart_and_leave_nothing_when_deleted(tmp_path):
+    store = f"sqlite:{tmp_path}/plane.db"
+    with Embedded(store=store) as root:
+        kept, gone = root.workspace("kept"), root.workspace("gone")
+        kept.client.create(named("still-here"))
+        gone.forget()
+        folder = Path(f"{tmp_path}/plane.db.workspaces")
+        end = time.monotonic() + 10
+        while list(folder.glob("gone.*")):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert folder.stat().st_mode & 0o077 == 0
+        revision = kept.heads.store.rev
+    with Embedded(store=store) as root:
+        assert ask(root, "/clusters/kept/api/v1/namespaces/default/configmaps/still-here")[0] == 200
+        assert ask(root, "/clusters/gone/api/v1/namespaces")[0] == 404
+        found = asyncio.run_coroutine_threadsafe(root._owner.plane.workspaces.find("kept"), root.heads.loop).result(5)
+        assert found.heads.store.rev >= revision
+
+
+def test_an_idle_one_has_few_threads(root):
+    quiet = root.workspace()
+    names = {thread.name for runner in (*quiet._owner.plane.root._loops.components,) for thread in [runner._thread]}
+    assert names == {"scheduler", "kubelet"}
+    assert not any(runner._begun for runner in quiet._owner.plane.root._loops.components)
+
+
+def test_waiting_says_what_did_not_come(root):
+    with pytest.raises(TimeoutError, match=r"the moon did not come true in 0\.05 s"):
+        root.client.wait(lambda: False, 0.05, "the moon")
+    with contextlib.suppress(TimeoutError):
+        root.client.wait(lambda: False, 0.0)
