@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from typing import Any, Protocol
+
+from steersman.kernel.streams import LogQuery, Session, Target, Tunnel
 
 
 class Clock(Protocol):
@@ -43,10 +45,23 @@ class Nodes(Protocol):
 
 
 class NodeStreams(Protocol):
-    """Logs, exec and port-forward of a pod on its node."""
+    """What the node of a pod answers: logs, exec, attach, port-forward.
 
-    def logs(self, namespace: str, pod: str, container: str, follow: bool) -> AsyncIterator[bytes]:
-        """A container's output."""
+    Every call has two steps, as an HTTP upgrade has: awaiting it raises `Refused` (`api.errors`) while the client can
+    still be told so by a status code; what it returns is the session itself.
+    """
+
+    def logs(self, target: Target, query: LogQuery) -> Awaitable[AsyncIterator[bytes]]:
+        """A container's output, chosen by `query`. With `follow` it goes on until the container ends."""
+
+    def execute(self, target: Target, command: Sequence[str], tty: bool) -> Awaitable[Session]:
+        """Starts a command in a container."""
+
+    def attach(self, target: Target, tty: bool) -> Awaitable[Session]:
+        """Joins the streams of a container's first process."""
+
+    def forward(self, target: Target, port: int) -> Awaitable[Tunnel]:
+        """A connection to a port of a pod; `target.container` is ""."""
 
 
 class Host(Protocol):

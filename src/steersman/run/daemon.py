@@ -18,6 +18,7 @@ from typing import Final
 from steersman.api.controller import Controller
 from steersman.controllers.builtin import ALL, CLUSTER, remaining
 from steersman.journal import JournalError
+from steersman.kernel.ports import NodeStreams
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
 from steersman.run.exchange import Driver
@@ -60,6 +61,8 @@ class Settings:
     drivers: Mapping[str, Driver] = field(default_factory=dict)
     without: Sequence[str] = ()
     """Components that somebody else runs: `kube-scheduler`, `kubelet`."""
+    streams: NodeStreams | None = None
+    """Who answers logs, exec and port-forward; what virtual nodes say (`serve.virtual`), if nobody is named."""
     embedded: bool = False
     """It shares its process with other work, and so leaves the process' garbage collection alone."""
 
@@ -100,7 +103,14 @@ class ControlPlane:
         save_tokens(place.tokens, tokens)
         signer = Signer.open(place.pki, authority)
         shared = Shared(
-            tokens, authority, signer, settings.controllers, settings.drivers, settings.virtual_nodes, settings.without
+            tokens,
+            authority,
+            signer,
+            settings.controllers,
+            settings.drivers,
+            settings.virtual_nodes,
+            settings.without,
+            settings.streams,
         )
         root = self.root = Workspace(place.journal, shared)
         self.heads, self.loaded = root.heads, root.loaded

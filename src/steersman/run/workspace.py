@@ -22,6 +22,7 @@ from steersman.journal import Journal
 from steersman.kernel.component import Component
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
+from steersman.kernel.ports import NodeStreams
 from steersman.kernel.value import Frozen
 from steersman.nodes.component import VirtualNodes
 from steersman.run.exchange import Driver
@@ -58,6 +59,8 @@ class Shared:
     virtual_nodes: int = 0
     without: Sequence[str] = ()
     """Components that somebody else runs."""
+    streams: NodeStreams | None = None
+    """Who answers logs, exec and port-forward."""
 
 
 class Workspace:
@@ -72,7 +75,8 @@ class Workspace:
         self.heads.questions.asking = Hooks()
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         """Revision and number of objects at the start."""
-        self.app = App(self.heads, shared.tokens, {"journal": self.heads.trouble}, self.heads.numbers)
+        checks = {"journal": self.heads.trouble}
+        self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams)
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
         self._loops = Loops(self.heads, loops, _components(shared.without), shared.drivers, concerns=CONCERNS)
         self._started = False

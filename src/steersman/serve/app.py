@@ -21,6 +21,7 @@ from steersman.api.rbac import Ask
 from steersman.api.review import REVIEWS
 from steersman.api.user import User
 from steersman.kernel.object import Key
+from steersman.kernel.ports import NodeStreams
 from steersman.serve import issuer, openapi_v2, reviews
 from steersman.serve.accept import TABLE, Form, discovery_of, form_of
 from steersman.serve.access import Access
@@ -44,6 +45,7 @@ from steersman.serve.frames import Frames
 from steersman.serve.health import PATHS as HEALTH_PATHS
 from steersman.serve.health import Check, Health
 from steersman.serve.listing import check_not_ahead, list_page
+from steersman.serve.logs import log_answer
 from steersman.serve.message import Request, Response
 from steersman.serve.openapi import OpenApi
 from steersman.serve.options import list_options, revision
@@ -51,9 +53,11 @@ from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
 from steersman.serve.served import DEPRECATED, Served
+from steersman.serve.target import POD
 from steersman.serve.telemetry import CONTENT_TYPE as METRICS_TYPE
 from steersman.serve.telemetry import Asked, Telemetry
 from steersman.serve.tokens import Tokens
+from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
 
 log = logging.getLogger("steersman.serve")
@@ -86,9 +90,12 @@ class App:
         tokens: Tokens,
         checks: Mapping[str, Check] | None = None,
         numbers: Callable[[], Iterable[tuple[str, str, float]]] = tuple,
+        streams: NodeStreams | None = None,
     ) -> None:
-        """`checks` are behind `/livez`, by name; `numbers` are (name, Prometheus type, value) for `/metrics`."""
+        """`checks` are behind `/livez`, by name; `numbers` are (name, Prometheus type, value) for `/metrics`; `streams`
+        answer for the nodes (virtual ones, if nobody else does)."""
         self.backend = backend
+        self.streams = streams or VirtualStreams()
         self.health = Health(checks)
         self.telemetry = Telemetry()
         self.numbers = numbers
@@ -200,6 +207,8 @@ class App:
                 "the server does not allow this method on the requested resource",
                 errors.Details(group=route.kind.group, kind=route.kind.plural),
             )
+        if route.part is not None and (route.part.name, route.kind.gk) == ("log", POD):
+            return await log_answer(self.backend, self.streams, request, route)
         response = await self._perform(request, user, ask, route, verb)
         origin = route.kind.origin
         return with_warnings(response, [origin.warning]) if origin is not None and origin.warning else response
