@@ -68,6 +68,23 @@ def _namespace(obj: Object) -> tuple[str, ...]:
     return (obj.key.namespace,)
 
 
+def used_address(address: str) -> str:
+    """Under this value of the index "addresses" a Service is found that holds an address."""
+    return f"ip {address}"
+
+
+def used_port(number: int) -> str:
+    """Under this value of the index "addresses" a Service is found that holds a node port."""
+    return f"port {number}"
+
+
+def _addresses(obj: Object) -> tuple[str, ...]:
+    spec = obj.spec_value
+    ports = [port.get("nodePort") for port in spec.get("ports") or ()]
+    held = {used_port(number) for number in [*ports, spec.get("healthCheckNodePort")] if number}
+    return (*(used_address(found) for found in spec.get("clusterIPs") or () if found != "None"), *sorted(held))
+
+
 BUDGETS: Final = Index("budgets", ("policy", "PodDisruptionBudget"), (), _namespace)
 """The budgets of a namespace: a pod's event finds those that may be about it, and costs nothing where there are
 none."""
@@ -75,6 +92,8 @@ NODES: Final = Index("nodes", ("", "Node"), (), lambda obj: (obj.key.name,))
 """Nodes by name: what a controller needs to know of a node decides whether a pod's event concerns it."""
 QUOTAS: Final = Index("quotas", ("", "ResourceQuota"), (), _namespace)
 """The quotas of a namespace, for the same reason."""
+ADDRESSES: Final = Index("addresses", ("", "Service"), ("spec",), _addresses)
+"""Services by the addresses and node ports they hold, so that the next one gets others."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -97,7 +116,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from steersman.api.admission.standard import TAKEN_BACK, standard
+from steersman.api.begin import Api
+from steersman.api.kinds import Kinds
 from steersman.serve.app import App
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Headers, Request
@@ -22,6 +25,8 @@ from tests.interop.conformance.sequence import JSON, Case, Json, Step, fill
 
 USERS: Final = {"admin": ("system:masters",), "alice": (), "bob": ("developers",)}
 """Who asks, and the groups they are in."""
+NETWORK: Final = "10.96.0.0/16"
+"""Where addresses of Services come from, in both servers."""
 SECONDS: Final = 20.0
 QUIET_SECONDS: Final = 0.35
 """How long a remote watch says nothing before it is taken to be at its end."""
@@ -199,7 +204,9 @@ class Local:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.backend = MemoryBackend()
+        running = set(TAKEN_BACK.values()) - {TAKEN_BACK["ServiceAccount"]}
+        admission = standard(controllers=running, network=NETWORK)
+        self.backend = MemoryBackend(Api(Kinds.builtin(), admission=admission))
         self.backend.bootstrap()
         tokens = Tokens()
         self.tokens = {name: tokens.issue(name, list(groups)) for name, groups in USERS.items()}

@@ -22,7 +22,7 @@ from typing import Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.interop.conformance.play import USERS
+from tests.interop.conformance.play import NETWORK, USERS
 
 START_SECONDS: Final = 120.0
 ADMISSION_OFF: Final = ("ServiceAccount",)
@@ -108,7 +108,7 @@ def _command(binaries: Path, folder: Path, etcd: str, port: int, tokens: Mapping
         f"--token-auth-file={folder / 'tokens.csv'}", f"--authentication-config={folder / 'authentication.json'}",
         f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-        "--service-cluster-ip-range=10.96.0.0/16", "--event-ttl=24h", "--etcd-compaction-interval=0",
+        f"--service-cluster-ip-range={NETWORK}", "--event-ttl=24h", "--etcd-compaction-interval=0",
         f"--disable-admission-plugins={','.join(ADMISSION_OFF)}", "--endpoint-reconciler-type=none",
     ]  # fmt: skip
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from steersman.api.admission.account import ServiceAccount
+from steersman.api.admission.addresses import NETWORK, ServiceAddresses
 from steersman.api.admission.chain import Chain
 from steersman.api.admission.extension import EXTENSIONS
 from steersman.api.admission.ingress import DefaultIngressClass
@@ -37,14 +38,17 @@ TAKEN_BACK: Final[Mapping[str, str]] = {
 accounts, taints of new nodes, finalizers of volumes."""
 
 
-def standard(webhooks: Sequence[Plugin] = EXTENSIONS, controllers: Collection[str] | None = None) -> Chain:
+def standard(
+    webhooks: Sequence[Plugin] = EXTENSIONS, controllers: Collection[str] | None = None, network: str = NETWORK
+) -> Chain:
     """A new standard chain.
 
     webhooks: policies and webhooks, run after the built-in plugins and before quota; () for none.
     controllers: names of those that run beside it; plugins that cannot do without one of the others are left out.
     None: all plugins.
+    network: the block that addresses of Services come from.
     """
-    plugins = _plugins(webhooks, controllers is not None)
+    plugins = (*_plugins(webhooks, controllers is not None), ServiceAddresses(network))
     if controllers is None:
         return Chain(plugins)
     return Chain([p for p in plugins if TAKEN_BACK.get(p.name) is None or TAKEN_BACK[p.name] in controllers])

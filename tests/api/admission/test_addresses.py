@@ -1,0 +1,94 @@
+"""Addresses and node ports that Services get."""
+
+from ipaddress import ip_address, ip_network
+
+import pytest
+
+from steersman.api.admission.addresses import NETWORK, PORTS
+from steersman.api.admission.standard import standard
+from steersman.api.begin import Api
+from steersman.api.errors import Invalid
+from steersman.api.kinds import Kinds
+from steersman.kernel.effect import Request
+from steersman.kernel.object import Key
+from steersman.serve.memory import MemoryBackend
+
+
+class Cluster:
+    def __init__(self, network=NETWORK):
+        self.backend = MemoryBackend(Api(Kinds.builtin(), admission=standard(controllers=(), network=network)))
+        self.backend.bootstrap()
+
+    def write(self, verb, name, body=None, **options):
+        key = Key("", "Service", "default", name)
+        return self.backend.write_now(Request(verb, key, body, actor="u", manager="m", options=options)).obj.value
+
+    def create(self, name, **spec):
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}}
+        return self.write("create", name, {**body, "spec": {"ports": [{"port": 80}], **spec}})["spec"]
+
+    def patch(self, name, **spec):
+        return self.write("patch", name, {"spec": spec}, patch="merge")["spec"]
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+def test_every_service_has_an_address_of_its_own(cluster):
+    given = [cluster.create(f"s{number}")["clusterIP"] for number in range(50)]
+    assert len(set(given)) == 50 and all(ip_address(each) in ip_network(NETWORK) for each in given)
+    assert cluster.create("one")["ipFamilies"] == ["IPv6"]
+
+
+def test_nobody_manages_what_the_cluster_gave(cluster):
+    cluster.create("a", type="NodePort")
+    (entry,) = cluster.backend.store.get(Key("", "Service", "default", "a")).managers
+    assert "f:clusterIP" not in str(entry.fields.to_json())
+
+
+def test_a_full_block_is_told():
+    cluster = Cluster("192.0.2.0/30")
+    assert {cluster.create(name)["clusterIP"] for name in "ab"} == {"192.0.2.1", "192.0.2.2"}
+    with pytest.raises(Exception, match=r"range 192\.0\.2\.0/30 is full"):
+        cluster.create("c")
+
+
+def test_what_is_asked_for_is_given_once(cluster):
+    wanted = str(ip_network(NETWORK)[77])
+    assert cluster.create("a", clusterIP=wanted)["clusterIPs"] == [wanted]
+    with pytest.raises(Invalid, match="provided IP is already allocated"):
+        cluster.create("b", clusterIP=wanted)
+    with pytest.raises(Invalid, match="not in the valid range"):
+        cluster.create("c", clusterIP="192.0.2.1")
+
+
+def test_headless_services_have_families_and_no_address(cluster):
+    assert cluster.create("a", clusterIP="None", selector={"a": "b"})["ipFamilyPolicy"] == "SingleStack"
+    assert cluster.create("b", clusterIP="None")["ipFamilies"] == ["IPv6", "IPv4"]
+    with pytest.raises(Invalid, match="not configured on this cluster"):
+        cluster.create("c", ipFamilies=["IPv4"])
+
+
+def test_node_ports_come_and_go_with_the_type(cluster):
+    before = cluster.create("a")
+    after = cluster.patch("a", type="NodePort")
+    port = after["ports"][0]["nodePort"]
+    assert PORTS[0] <= port <= PORTS[1] and after["clusterIP"] == before["clusterIP"]
+    assert cluster.patch("a", ports=[{"port": 80, "name": "x"}])["ports"][0]["nodePort"] == port
+    with pytest.raises(Invalid, match="provided port is already allocated"):
+        cluster.create("b", type="NodePort", ports=[{"port": 80, "nodePort": port}])
+    last = cluster.patch("a", type="ClusterIP")
+    assert "nodePort" not in last["ports"][0] and "externalTrafficPolicy" not in last
+
+
+def test_a_mere_name_has_no_address(cluster):
+    cluster.create("a")
+    spec = cluster.patch("a", type="ExternalName", externalName="x.example.com")
+    assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"} & set(spec)
+
+
+def test_a_health_port_is_drawn_for_local_traffic(cluster):
+    spec = cluster.create("a", type="LoadBalancer", externalTrafficPolicy="Local")
+    assert spec["healthCheckNodePort"] != spec["ports"][0]["nodePort"]
