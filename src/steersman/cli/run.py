@@ -46,6 +46,7 @@ def run(
 
     Exit codes: 0 stopped as asked, 1 stopped by a failure of the store, 2 it could not start.
     """
+    from steersman.controllers.builtin import BY_NAME
     from steersman.run.daemon import Settings, disabling
     from steersman.run.daemon import run as run_daemon
     from steersman.run.load import StartError
@@ -61,7 +62,10 @@ def run(
     except StartError as error:
         _tell(f"steersman run: {error}")
         raise typer.Exit(2) from None
-    settings = Settings(listen, kubeconfig, store, virtual_nodes, allow_remote, controllers, without=without)
+    elsewhere = [name for name, cls in BY_NAME.items() if cls not in controllers]
+    settings = Settings(
+        listen, kubeconfig, store, virtual_nodes, allow_remote, controllers, elsewhere=elsewhere, without=without
+    )
     raise typer.Exit(run_daemon(settings, _tell))
 
 

@@ -119,7 +119,7 @@ def _has_node_ports(spec: Any) -> bool:
 
 
 def _has_health_port(spec: Any) -> bool:
-    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+    return bool(spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local")
 
 
 def _keep(spec: dict[str, Any], old: Frozen) -> None:
