@@ -59,6 +59,8 @@ class Settings:
     allow_remote: bool = False
     controllers: Sequence[type[Controller]] = (*ALL, *CLUSTER)
     drivers: Mapping[str, Driver] = field(default_factory=dict)
+    elsewhere: Sequence[str] = ()
+    """Names of controllers that somebody else runs: admission may count on them."""
     without: Sequence[str] = ()
     """Components that somebody else runs: `kube-scheduler`, `kubelet`."""
     streams: NodeStreams | None = None
@@ -110,6 +112,7 @@ class ControlPlane:
             settings.drivers,
             settings.virtual_nodes,
             settings.without,
+            settings.elsewhere,
             settings.streams,
         )
         root = self.root = Workspace(place.journal, shared)

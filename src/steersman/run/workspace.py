@@ -59,6 +59,8 @@ class Shared:
     virtual_nodes: int = 0
     without: Sequence[str] = ()
     """Components that somebody else runs."""
+    elsewhere: Sequence[str] = ()
+    """Names of controllers that somebody else runs: admission may count on them."""
     streams: NodeStreams | None = None
     """Who answers logs, exec and port-forward."""
 
@@ -69,7 +71,7 @@ class Workspace:
     def __init__(self, journal: Journal, shared: Shared) -> None:
         """Takes the journal's lease and loads the store. Raises `StartError` and `JournalError`."""
         self._shared = shared
-        admission = standard(controllers=[controller_name(each) for each in shared.controllers])
+        admission = standard(controllers={*map(controller_name, shared.controllers), *shared.elsewhere})
         self.heads = Heads(Api(Kinds.builtin(), admission=admission), journal, holder=f"process {os.getpid()}")
         self.heads.signer = shared.signer
         self.heads.questions.asking = Hooks()
