@@ -144,6 +144,7 @@ class Loop:
         self.code = code_digest(cls)
         self._factory = factory
         self._sealed = _sealed(cls)
+        self._mapper = self._make()  # events are many, and mapping one changes nothing
         self._everything = cls.kind == EVERY_KIND
         if not cls.kind:
             raise TypeError(f"{cls.__name__} does not say which kind it reconciles; set kind = 'group/version/Kind'")
@@ -172,7 +173,7 @@ class Loop:
 
     def _triggers(self, event: Event, store: Store) -> list[Key]:
         if self._maps_itself:
-            mapped = self._make().map_event(event, store.find)
+            mapped = self._mapper.map_event(event, store.find)
             if mapped is not None:
                 return list(dict.fromkeys(mapped))
         gk = (event.key.group, event.key.kind)

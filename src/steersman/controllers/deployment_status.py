@@ -29,7 +29,8 @@ def deadline(d: Json) -> int | None:
 def counts(d: Json, sets: Sequence[Json], new: Json | None) -> dict[str, Any]:
     """The status without its conditions; None for what is not written."""
     available = rollout.counted(sets, "availableReplicas")
-    ending = [(rs.get("status") or EMPTY).get("terminatingReplicas") for rs in sets]
+    synced = [status for rs in sets if (status := rs.get("status") or EMPTY).get("observedGeneration")]
+    ending = [status.get("terminatingReplicas") for status in synced]
     return {
         "observedGeneration": d["metadata"]["generation"],
         "replicas": rollout.counted(sets, "replicas") or None,
