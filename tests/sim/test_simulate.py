@@ -95,10 +95,10 @@ def test_the_lives_of_an_owner_are_dealt_in_turn():
 
 def test_kinds_without_a_controller_are_applied_and_told():
     made = deployment()
-    spec = {"selector": made["spec"]["selector"]["matchLabels"], "template": made["spec"]["template"]}
-    kind = {"apiVersion": "v1", "kind": "ReplicationController"}
-    report = simulate(trace((0, [{**made, **kind, "spec": spec}], [])), nodes(1))
-    assert [(left.what, left.objects) for left in report.not_simulated] == [("v1.ReplicationController", 1)]
+    spec = {part: made["spec"][part] for part in ("selector", "template")}
+    recording = trace((0, [{**made, "kind": "DaemonSet", "spec": spec}], []))
+    report = simulate(recording, nodes(1), controllers=builtin("deployment", "replicaset"))
+    assert [(left.what, left.objects) for left in report.not_simulated] == [("apps/v1.DaemonSet", 1)]
     assert not report.refused
 
 
