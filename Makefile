@@ -11,6 +11,7 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= *
 JUNIT ?=
+ORACLE ?= $(HOME)/.cache/steersman-oracle
 
 # Commands of the venv come first in PATH, so that tests and demo find the kubectl that was installed with them.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -18,7 +19,7 @@ export PYTHON
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop bench soak lint fmt kinds venv-demo venv-dev clean
+.PHONY: help demo test test-interop bench bench-api soak lint fmt kinds venv-demo venv-dev clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -38,6 +39,11 @@ bench: venv-dev
 	@set -e; for bench in tests/bench/bench_$(BENCH).py; do \
 	    echo "== $$bench"; .venv/bin/python "$$bench"; \
 	done
+
+# This server beside kube-apiserver and etcd, which scripts/oracle.py builds into $(ORACLE) when they are not there.
+bench-api: venv-dev
+	.venv/bin/python scripts/oracle.py $(ORACLE) kube-apiserver etcd
+	.venv/bin/python scripts/bench_api.py $(ORACLE)/bin
 
 # 200 kills of a server under load, and whatever else is marked `soak`.
 soak: venv-dev

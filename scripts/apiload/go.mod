@@ -1,0 +1,3 @@
+module apiload
+
+go 1.26
