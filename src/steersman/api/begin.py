@@ -223,8 +223,7 @@ class Api:
         meta = body.get("metadata") or EMPTY
         preconditions.check_name(request, kind, meta)
         wanted = meta.get("resourceVersion") or request.options.get("rv")
-        if not wanted and kind.custom:
-            raise errors.invalid(kind.kind, old.key.name, [preconditions.NO_VERSION], kind.group)
+        preconditions.check_version_given(kind, old.key.name, wanted)
         preconditions.check_rv(old, kind, wanted)
         preconditions.check_uid(old, kind, meta.get("uid"))
         return self._write(store, request, kind, old)

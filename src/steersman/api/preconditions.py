@@ -22,6 +22,13 @@ NO_VERSION: Final = errors.Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
 )
 """Custom kinds cannot be replaced without saying which version is meant."""
+CONDITIONAL: Final = frozenset(
+    {("storage.k8s.io", name) for name in ("CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment")}
+    | {("admissionregistration.k8s.io", f"{name}WebhookConfiguration") for name in ("Mutating", "Validating")}
+    | {("admissionregistration.k8s.io", f"ValidatingAdmissionPolicy{part}") for part in ("", "Binding")}
+    | {("coordination.k8s.io", "Lease"), ("policy", "PodDisruptionBudget"), ("node.k8s.io", "RuntimeClass")}
+)
+"""Nor these (AllowUnconditionalUpdate is false in kube-apiserver)."""
 WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 
 
@@ -68,7 +75,7 @@ def check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
     name = meta.get("name")
     if name and name != request.key.name:
         raise errors.bad_request(
-            f"the name of the object ({errors.show(name)}) does not match the name on the URL ({request.key.name})"
+            f"the name of the object ({plain(name)}) does not match the name on the URL ({request.key.name})"
         )
     namespace = meta.get("namespace")
     if namespace and namespace != request.key.namespace and kind.namespaced:
@@ -106,6 +113,16 @@ def check_rv(old: Object, kind: Kind, wanted: Any) -> None:
     """Raises 409 when a version was asked for and it is not the newest."""
     if wanted and str(wanted) != str(old.rv):
         raise errors.conflict(kind.plural, old.key.name, group=kind.group)
+
+
+def check_version_given(kind: Kind, name: str, wanted: Any) -> None:
+    """Raises 422 for a replacement that says no version, of a kind that must not be replaced blindly."""
+    if wanted or not (kind.custom or kind.gk in CONDITIONAL):
+        return
+    if kind.custom:
+        raise errors.invalid(kind.kind, name, [NO_VERSION], kind.group)
+    cause = errors.Cause.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+    raise errors.invalid(kind.plural, name, [cause], kind.group)
 
 
 def check_uid(old: Object, kind: Kind, wanted: Any) -> None:

@@ -37,7 +37,8 @@ NO_GENERATION: Final = frozenset(
     {("", name) for name in ("LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim")}
     | {("", name) for name in ("ResourceQuota", "Service")}
     | {("coordination.k8s.io", "Lease"), ("certificates.k8s.io", "CertificateSigningRequest")}
-    | {("storage.k8s.io", "CSINode"), ("storage.k8s.io", "VolumeAttachment")}
+    | {("storage.k8s.io", name) for name in ("CSIDriver", "CSINode", "VolumeAttachment")}
+    | {("autoscaling", "HorizontalPodAutoscaler"), ("networking.k8s.io", "ServiceCIDR")}
     | {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}
 )
 """Kinds with a spec whose generation kube-apiserver does not count."""

@@ -29,7 +29,12 @@ RETURNED_WHEN_GONE: Final = frozenset(
         ("", "PersistentVolumeClaim"),
         ("", "PodTemplate"),
         ("", "ResourceQuota"),
+        ("", "Service"),
         ("", "ServiceAccount"),
+        *[("resource.k8s.io", f"Resource{name}") for name in ("Claim", "ClaimTemplate", "Slice")],
+        ("resource.k8s.io", "DeviceClass"),
+        *[("storage.k8s.io", name) for name in ("CSIDriver", "CSINode", "StorageClass")],
+        *[("storage.k8s.io", f"Volume{name}") for name in ("Attachment", "AttributesClass")],
     }
 )
 """Kinds whose deletion answers with the object even when it is gone at once (ReturnDeletedObject in Kubernetes)."""
@@ -179,6 +184,8 @@ class Change(NamedTuple):
         kind = self.route.kind
         left = self.backend.store.get(obj.key)
         gone = left is None or left.uid != obj.uid
+        if options.get("dry_run") and "deletionTimestamp" not in obj.meta.value:
+            gone = True  # it would be
         if gone and kind.gk not in RETURNED_WHEN_GONE:
             details = {"name": obj.key.name, "group": kind.group, "kind": kind.plural, "uid": obj.uid}
             return Changed(200, document=_success({name: text for name, text in details.items() if text}))

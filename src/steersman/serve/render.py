@@ -49,7 +49,7 @@ def _manager(entry: Manager) -> dict[str, Any]:
 
 def metadata(obj: Object) -> dict[str, Any]:
     """The metadata as clients see it, resourceVersion and managedFields included."""
-    meta: dict[str, Any] = {**obj.meta.value, "resourceVersion": str(obj.rv)}
+    meta: dict[str, Any] = {**obj.meta.value, "resourceVersion": str(obj.rv)} if obj.rv else dict(obj.meta.value)
     if obj.managers:
         meta["managedFields"] = [_manager(entry) for entry in obj.managers]
     return meta
