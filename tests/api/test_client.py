@@ -45,7 +45,7 @@ def an_object(name="web", rv=3):
 
 
 def test_names():
-    c, _ = client()
+    c, _ = client(())  # what is not built in is asked for among the definitions
     assert c.key("deploy", "web", "prod") == Key("apps", "Deployment", "prod", "web")
     assert c.key("v1/Node", "n1", "ignored") == Key("", "Node", "", "n1")
     assert c.kind("apps/v1/ReplicaSet").plural == "replicasets"
