@@ -42,6 +42,11 @@ NO_GENERATION: Final = frozenset(
     | {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}
 )
 """Kinds with a spec whose generation kube-apiserver does not count."""
+COUNTED_REST: Final = frozenset(
+    {("discovery.k8s.io", "EndpointSlice"), ("scheduling.k8s.io", "PriorityClass"), ("", "PodTemplate")}
+    | {("admissionregistration.k8s.io", f"{name}WebhookConfiguration") for name in ("Mutating", "Validating")}
+)
+"""Kinds without a spec whose generation counts changes of everything but metadata."""
 WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
 BORN_WITH_STATUS: Final = frozenset({("", "Node")})
 """Kinds that may bring their status when they are created, though they have a subresource for it."""
@@ -296,7 +301,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     meta["creationTimestamp"] = by.time
     meta.update(open_meta(kind, given, key.name, by, warnings))
     parts = take_parts(kind, body, key.name, by, warnings, status=not kind.has_status or kind.gk in BORN_WITH_STATUS)
-    if kind.custom or (parts.spec is not None and kind.gk not in NO_GENERATION):
+    if kind.custom or kind.gk in COUNTED_REST or (parts.spec is not None and kind.gk not in NO_GENERATION):
         meta["generation"] = 1
     spec, node_name = split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
@@ -412,6 +417,8 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
     respecified = spec is not old.spec or node_name != old.node
     if kind.custom:  # everything but metadata, and but a status that has its own subresource
         respecified = respecified or rest is not old.rest or status is not old.status
+    elif rest is not old.rest and kind.gk in COUNTED_REST:
+        respecified = True
     if respecified and "generation" in meta:
         meta["generation"] += 1
     section = Section(Frozen(meta))

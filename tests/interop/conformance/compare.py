@@ -45,6 +45,8 @@ class Accepted:
     path: str = "*"
     real: str = "*"
     ours: str = "*"
+    extends: bool = False
+    """Ours is the real text, and more after it."""
 
     def covers(self, found: Difference) -> bool:
         """Whether this is it."""
@@ -54,6 +56,7 @@ class Accepted:
             and fnmatchcase(found.path, self.path)
             and fnmatchcase(str(found.real), self.real)
             and fnmatchcase(str(found.ours), self.ours)
+            and (not self.extends or (found.real and str(found.ours).startswith(str(found.real))))
         )
 
 
