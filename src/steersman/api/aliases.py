@@ -19,6 +19,7 @@ import orjson
 from steersman.api import errors
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
+from steersman.api.sent import meta_of
 from steersman.kernel.object import Object, Section
 from steersman.kernel.value import EMPTY, freeze
 
@@ -99,11 +100,11 @@ def stored(kind: Kind, body: Any, old: Object | None = None) -> Json:
     named = body.get("apiVersion", kind.api_version), body.get("kind", kind.kind)
     if named != (kind.api_version, kind.kind):
         raise errors.bad_request(f"the object is a {named[0]}/{named[1]}; this path takes {kind}")
+    _map(body.get("metadata"), "metadata")
     made = alias.down(body)
     causes = alias.check(made, None if old is None else old.value)
     if causes:
-        name = (body.get("metadata") or EMPTY).get("name", "")
-        raise errors.invalid(kind.kind, str(name), causes, kind.group)
+        raise errors.invalid(kind.kind, str(meta_of(body).get("name", "")), causes, kind.group)
     return made
 
 

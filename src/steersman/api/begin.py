@@ -26,6 +26,7 @@ from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.patched import check_form, write_patched
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
+from steersman.api.sent import meta_of
 from steersman.api.times import time_text
 from steersman.api.write import By, Written
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
@@ -291,8 +292,9 @@ class Api:
         name = target.get("name") if isinstance(target, dict) else None
         if kind.gk != POD or not isinstance(name, str) or not name:
             raise errors.bad_request("a Binding needs target.name, the node of the pod")
-        meta = body.get("metadata")
-        given = meta if isinstance(meta, dict) else EMPTY
+        given = meta_of(body)
+        if body.get("metadata") not in (None, given):
+            raise errors.bad_request("metadata must be an object")
         preconditions.check_uid(old, kind, given.get("uid") or request.options.get("uid"))
         preconditions.check_rv(old, kind, given.get("resourceVersion"))
         problem = ""

@@ -276,6 +276,13 @@ def service(out: Causes, path: str, old: Object, new: Object) -> None:
     if families[0] and families[0] != families[1]:
         listed = new.get("ipFamilies")
         out.append(Cause.invalid(f"{path}.ipFamilies[0]", listed, "may not change once set"))
+    for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
+        second, now = (old.get(field) or [])[1:], new.get(field) or []
+        if second and len(now) > 1 and now[1:] != second:
+            out.append(Cause.invalid(f"{path}.{field}[1]", now, "may not change once set"))
+        elif second and len(now) == 1 and new.get("ipFamilyPolicy") != "SingleStack":
+            detail = f"must be 'SingleStack' to release the secondary {what}"
+            out.append(Cause.invalid(f"{path}.ipFamilyPolicy", new.get("ipFamilyPolicy"), detail))
     if new.get("type") == "LoadBalancer" == old.get("type"):
         if old.get("loadBalancerClass") != new.get("loadBalancerClass"):
             detail = "may not change once set"

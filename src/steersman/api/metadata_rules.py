@@ -78,6 +78,10 @@ def _annotation(key: str) -> tuple[Cause, ...]:
     return tuple(Cause.invalid("metadata.annotations", key, problem) for problem in problems)
 
 
+_GENERIC: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
+"""Groups whose kinds, like custom ones, are validated by apimachinery alone, which knows no standard finalizers."""
+
+
 @lru_cache(rules.CHECKED)
 def _finalizer(text: str, custom: bool) -> tuple[Cause, ...]:
     path = "metadata.finalizers"
@@ -118,7 +122,7 @@ def metadata(kind: Kind, meta: Mapping[str, Any]) -> Causes:
     if found := meta.get("ownerReferences"):
         _owners(out, found)
     if found := meta.get("finalizers"):
-        _finalizers(out, found, kind.custom)
+        _finalizers(out, found, kind.custom or kind.group in _GENERIC)
     return out
 
 

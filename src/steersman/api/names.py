@@ -86,7 +86,8 @@ def full_domain(text: str) -> list[str]:
 def path_segment(text: str) -> list[str]:
     """Problems of a name that only has to fit into a URL (the names of roles)."""
     problems = [f"may not be '{text}'"] if text in (".", "..") else []
-    return problems + [f"may not contain '{char}'" for char in ("/", "%") if char in text]
+    problems += [f"may not contain '{char}'" for char in ("/", "%") if char in text]
+    return [*problems, "may not contain NUL, which ends names in the journal"] if "\0" in text else problems
 
 
 def dns1035_label(text: str) -> list[str]:

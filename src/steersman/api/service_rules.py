@@ -23,6 +23,8 @@ DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 KUBELET_PORT: Final = 10250
 MAX_AFFINITY: Final = 86_400  # seconds, a day
 HEADLESS: Final = "None"
+MAX_ADDRESSES: Final = 2
+"""One of each family."""
 
 
 def service(out: Causes, path: str, spec: Object) -> None:
@@ -105,21 +107,53 @@ def _affinity(out: Causes, path: str, spec: Object) -> None:
 
 
 def _addresses(out: Causes, path: str, spec: Object) -> None:
-    listed = spec.get("clusterIPs") or ()
-    if spec.get("clusterIP") and listed and listed[0] != spec["clusterIP"]:
-        detail = "first value must match `clusterIP`"
-        out.append(Cause.invalid(f"{path}.clusterIPs", listed, detail))
-    if listed:
-        for index, address in enumerate(listed):
-            if address != HEADLESS:
-                ip(out, f"{path}.clusterIPs[{index}]", address)
-    elif spec.get("clusterIP") not in (None, "", HEADLESS):
-        ip(out, f"{path}.clusterIPs[0]", spec["clusterIP"])
+    if spec.get("type") != "ExternalName":
+        _families(out, path, spec)
+        _cluster_addresses(out, path, spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         ip(out, f"{path}.externalIPs[{index}]", address)
-    for index, family in enumerate(spec.get("ipFamilies") or ()):
+
+
+def _families(out: Causes, path: str, spec: Object) -> None:
+    families, policy = spec.get("ipFamilies") or (), spec.get("ipFamilyPolicy")
+    for index, family in enumerate(families):
         chosen(out, f"{path}.ipFamilies[{index}]", family, FAMILIES)
-    chosen(out, f"{path}.ipFamilyPolicy", spec.get("ipFamilyPolicy"), FAMILY_POLICIES)
+        if family in families[:index]:
+            out.append(Cause.duplicate(f"{path}.ipFamilies[{index}]", family))
+    chosen(out, f"{path}.ipFamilyPolicy", policy, FAMILY_POLICIES)
+    if policy == "SingleStack":
+        detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+        if len(spec.get("clusterIPs") or ()) == 2:
+            out.append(Cause.invalid(f"{path}.ipFamilyPolicy", policy, detail.format("cluster IPs")))
+        if len(families) == 2:
+            out.append(Cause.invalid(f"{path}.ipFamilyPolicy", policy, detail.format("IP families")))
+
+
+def _cluster_addresses(out: Causes, path: str, spec: Object) -> None:
+    at, one = f"{path}.clusterIPs", spec.get("clusterIP")
+    listed: list[str] = list(spec.get("clusterIPs") or ([one] if one else ()))
+    if one and listed[0] != one:
+        out.append(Cause.invalid(at, listed, "first value must match `clusterIP`"))
+    elif not one and listed:
+        out.append(Cause.invalid(at, listed, "must be empty when `clusterIP` is not specified"))
+    wrong = len(out)
+    for index, address in enumerate(listed):
+        if index or address != HEADLESS:
+            ip(out, f"{at}[{index}]", address)
+        elif len(listed) > 1:
+            out.append(Cause.invalid(at, listed, "'None' must be the first and only value"))
+    if len(listed) > MAX_ADDRESSES:
+        out.append(Cause.invalid(at, listed, f"may only hold up to {MAX_ADDRESSES} values"))
+    if len(out) > wrong or not listed or listed[0] == HEADLESS:
+        return
+    kinds = ["IPv6" if ":" in address else "IPv4" for address in listed]
+    if len(kinds) > 1 and len({*kinds}) < len(kinds):
+        out.append(Cause.invalid(at, listed, "may specify no more than one IP for each IP family"))
+    families = spec.get("ipFamilies") or ()
+    for index, (kind, family) in enumerate(zip(kinds, families, strict=False)):
+        if family in FAMILIES and kind != family:
+            detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            out.append(Cause.invalid(f"{at}[{index}]", listed[index], detail))
 
 
 def _distinct(out: Causes, path: str, ports: Sequence[Object], kind: str) -> None:

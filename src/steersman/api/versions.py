@@ -17,10 +17,11 @@ from steersman.api import aliases, defaults, errors, instance_rules
 from steersman.api.kinds import Kind
 from steersman.api.pruning import prune
 from steersman.api.schema import Schema
+from steersman.api.sent import meta_of
 from steersman.kernel.effect import Call, Commit, Outcome, Request
 from steersman.kernel.object import EMPTY_SECTION, Object, Section
 from steersman.kernel.store import Store
-from steersman.kernel.value import EMPTY, Frozen
+from steersman.kernel.value import Frozen
 
 WRITES: Final = ("create", "update", "patch", "apply")
 REMEMBERED: Final = 1 << 14
@@ -111,7 +112,7 @@ def check(store: Store, kind: Kind, request: Request) -> None:
         return
     if request.verb == "create" or store.get(request.key) is None:
         detail = "create not allowed while custom resource definition is terminating"
-        name = request.key.name or str(((request.body or EMPTY).get("metadata") or EMPTY).get("name") or "")
+        name = request.key.name or str(meta_of(request.body).get("name") or "")
         raise errors.forbidden(kind.plural, name, detail, kind.group)
 
 

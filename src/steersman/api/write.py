@@ -6,7 +6,7 @@ A new version shares every section that did not change, and a write that changes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -207,29 +207,35 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
             taken = take_part(kind, part, value, name, by, warnings)
             if taken or not (taken is None or isinstance(taken, (dict, list))) or (taken is not None and kind.custom):
                 rest[part] = taken
+    given = frozenset(rest)
     for part, value in defaults.missing_parts(kind).items():
         if part == "spec" and spec is None:
             spec = take_section(kind, part, value, name, by, warnings)
         elif part not in ("spec", "status"):
             rest.setdefault(part, value)
     if by.judge and (spec is None or rest):
-        _need_parts(kind, rest if spec is None else {**rest, "spec": spec}, name)
+        _need_parts(kind, rest if spec is None else {**rest, "spec": spec}, name, given)
     if "stringData" in rest and kind.gk == ("", "Secret"):  # write-only: it ends up in data
         rest["data"] = defaults.secret_data(rest.get("data"), rest.pop("stringData"))
+        if by.judge and (causes := validate.part(kind, "data", rest["data"])):
+            raise errors.invalid(kind.kind, name, causes, kind.group)
     state = body.get("status")
     taken_status = take_section(kind, "status", state, name, by, warnings) if status and state is not None else None
     return Parts(spec, encode(kind, name, "", Section(Frozen(rest))) if rest else None, taken_status)
 
 
-def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str) -> None:
-    """Raises for required parts that are not there; a missing spec is told by the fields it would need."""
+def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str, given: Collection[str]) -> None:
+    """Raises for required parts that are not there; a missing spec is told by the fields it would need.
+
+    `given`: the parts that were sent; others were filled in, and nobody has judged them yet.
+    """
     spec = kind.schema.fields.get("spec")
     needs_spec = spec is not None and (spec.required or "spec" in kind.schema.required)
     if needs_spec and "spec" not in parts and not kind.custom:
         take_part(kind, "spec", {}, name, By("", "", "Strict"), [])
     causes: list[errors.Cause] = []
     for part in validate.judged_parts(kind):
-        if part not in parts:
+        if part not in parts or (part not in given and part != "spec"):
             causes += validate.part(kind, part, None)
     if not causes:
         needed = [part for part in kind.schema.required if part not in TOP and part not in parts]

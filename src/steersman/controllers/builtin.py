@@ -14,6 +14,8 @@ from steersman.controllers.daemonset import DaemonSet
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
+from steersman.controllers.endpoints import EndpointsController
+from steersman.controllers.endpointslice import EndpointSliceController
 from steersman.controllers.eventttl import EventTtl
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
@@ -49,6 +51,8 @@ ALL: Final[tuple[type[Controller], ...]] = (
     VolumeProtection,
     AttributesProtection,
     EventTtl,
+    EndpointsController,
+    EndpointSliceController,
 )
 CLUSTER: Final[tuple[type[Controller], ...]] = (
     ServiceAccounts,

@@ -94,6 +94,8 @@ QUOTAS: Final = Index("quotas", ("", "ResourceQuota"), (), _namespace)
 """The quotas of a namespace, for the same reason."""
 ADDRESSES: Final = Index("addresses", ("", "Service"), ("spec",), _addresses)
 """Services by the addresses and node ports they hold, so that the next one gets others."""
+SERVICES: Final = Index("services", ("", "Service"), (), _namespace)
+"""The services of a namespace: a pod's event finds those that may choose it."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -116,7 +118,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES, SERVICES),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

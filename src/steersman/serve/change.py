@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from steersman.api import aliases, errors, eviction
 from steersman.api.kinds import Kinds
 from steersman.api.patched import accepted, patched
+from steersman.api.sent import meta_of
 from steersman.api.user import User
 from steersman.kernel import effect
 from steersman.kernel.effect import Reply
@@ -87,8 +88,8 @@ class Change(NamedTuple):
             manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
             await evict(self.backend, self._key, wanted, self.actor, manager)
             return Changed(201, document={**_success(), "code": 201})
-        named = (body.get("metadata") or {}) if isinstance(body, dict) else {}
-        if not isinstance(named, dict) or named.get("name", self.route.name) != self.route.name:
+        named = meta_of(body)
+        if named.get("name", self.route.name) != self.route.name:
             raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")
         options["uid"] = named.get("uid") or ""
         await self.send("create", self._part, body, options)
@@ -140,7 +141,7 @@ class Change(NamedTuple):
                 raise errors.not_found(kind.plural, key.name, kind.group)
             request = effect.Request("patch", key, given, self._part, self.actor, options=options)
             body = self._stored(patched(kind, aliases.shown(kind, old), request), old)
-            version = (given.get("metadata") or {}).get("resourceVersion") if isinstance(given, dict) else None
+            version = meta_of(given).get("resourceVersion")
             body["metadata"] = {**body["metadata"], "resourceVersion": version or str(old.rv)}
             try:
                 return await self.send("update", self._part, body, dict(options))

@@ -9,6 +9,7 @@ from steersman.api.custom import ScalePaths
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patched import accepted
 from steersman.api.select import LabelSelector
+from steersman.api.sent import meta_of
 from steersman.api.strategic import strategic_merge
 from steersman.kernel.object import Key, Object
 from steersman.serve.body import APPLY_PATCH, read_object, read_patch
@@ -106,9 +107,7 @@ def _scale_of(kind: Kind, obj: Object) -> dict[str, Any]:
 
 def _version(given: Any) -> str:
     """The resourceVersion the client insists on, "" when it does not."""
-    meta = given.get("metadata") if isinstance(given, dict) else None
-    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
-    return str(version or "")
+    return str(meta_of(given).get("resourceVersion") or "")
 
 
 def _replicas(old: Object, wanted: Any) -> int:

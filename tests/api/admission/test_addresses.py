@@ -13,6 +13,8 @@ from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.serve.memory import MemoryBackend
 
+FIRST = NETWORK.split(",")[0]
+
 
 class Cluster:
     def __init__(self, network=NETWORK):
@@ -38,7 +40,7 @@ def cluster():
 
 def test_every_service_has_an_address_of_its_own(cluster):
     given = [cluster.create(f"s{number}")["clusterIP"] for number in range(50)]
-    assert len(set(given)) == 50 and all(ip_address(each) in ip_network(NETWORK) for each in given)
+    assert len(set(given)) == 50 and all(ip_address(each) in ip_network(FIRST) for each in given)
     assert cluster.create("one")["ipFamilies"] == ["IPv6"]
 
 
@@ -56,19 +58,79 @@ def test_a_full_block_is_told():
 
 
 def test_what_is_asked_for_is_given_once(cluster):
-    wanted = str(ip_network(NETWORK)[77])
+    wanted = str(ip_network(FIRST)[77])
     assert cluster.create("a", clusterIP=wanted)["clusterIPs"] == [wanted]
     with pytest.raises(Invalid, match="provided IP is already allocated"):
         cluster.create("b", clusterIP=wanted)
     with pytest.raises(Invalid, match="not in the valid range"):
-        cluster.create("c", clusterIP="192.0.2.1")
+        cluster.create("c", clusterIP="fd00::1")
 
 
 def test_headless_services_have_families_and_no_address(cluster):
     assert cluster.create("a", clusterIP="None", selector={"a": "b"})["ipFamilyPolicy"] == "SingleStack"
     assert cluster.create("b", clusterIP="None")["ipFamilies"] == ["IPv6", "IPv4"]
-    with pytest.raises(Invalid, match="not configured on this cluster"):
-        cluster.create("c", ipFamilies=["IPv4"])
+
+
+def test_a_cluster_of_one_family():
+    cluster = Cluster("10.96.0.0/16")
+    for spec, problem in (
+        ({"ipFamilies": ["IPv6"]}, "not configured on this cluster"),
+        ({"clusterIP": "fd00::1"}, "IPv6 is not configured on this cluster"),
+        ({"ipFamilyPolicy": "RequireDualStack"}, "not configured for dual-stack services"),
+    ):
+        with pytest.raises(Invalid, match=problem):
+            cluster.create("c", **spec)
+    assert cluster.create("d", ipFamilyPolicy="PreferDualStack")["ipFamilies"] == ["IPv4"]
+    assert cluster.create("e", clusterIP="None")["ipFamilies"] == ["IPv4", "IPv6"]
+
+
+def test_both_families(cluster):
+    spec = cluster.create("a", ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4"])
+    assert spec["ipFamilies"] == ["IPv4", "IPv6"] and spec["clusterIP"] == spec["clusterIPs"][0]
+    assert [ip_address(each).version for each in spec["clusterIPs"]] == [4, 6]
+
+
+def test_up_to_both_families_and_down_again(cluster):
+    made = cluster.create("a")
+    dual = cluster.patch("a", ipFamilyPolicy="RequireDualStack")
+    assert dual["ipFamilies"] == ["IPv6", "IPv4"] and dual["clusterIPs"][0] == made["clusterIP"]
+    with pytest.raises(Invalid, match="must be 'SingleStack' to release the secondary cluster IP"):
+        cluster.patch("a", clusterIPs=[made["clusterIP"]])
+    single = cluster.patch("a", ipFamilyPolicy="SingleStack")
+    assert single["clusterIPs"] == made["clusterIPs"] and single["ipFamilies"] == ["IPv6"]
+    with pytest.raises(Invalid, match="may not change once set"):
+        cluster.patch("a", clusterIP=str(ip_network(FIRST)[900]))
+
+
+def test_ports_of_one_number_share_their_node_port(cluster):
+    ports = [{"port": 53, "name": "t"}, {"port": 53, "protocol": "UDP", "name": "u"}]
+    first, second = [port["nodePort"] for port in cluster.create("a", type="NodePort", ports=ports)["ports"]]
+    assert first == second
+    without = cluster.create("b", type="LoadBalancer", allocateLoadBalancerNodePorts=False)
+    assert "nodePort" not in without["ports"][0]
+
+
+def test_a_put_that_leaves_out_what_was_given_keeps_it(cluster):
+    made = cluster.create("a", type="NodePort")
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    again = cluster.write("update", "a", {**body, "spec": {"type": "NodePort", "ports": [{"port": 81}]}})["spec"]
+    assert again["clusterIPs"] == made["clusterIPs"] and again["ipFamilies"] == made["ipFamilies"]
+    assert again["ports"][0]["nodePort"] == made["ports"][0]["nodePort"] and again["ports"][0]["port"] == 81
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"ipFamilies": ["IPv4", "IPv6"]}, "when multiple IP families are specified"),
+        ({"ipFamilies": ["IPv4", "IPv4"], "ipFamilyPolicy": "PreferDualStack"}, "Duplicate value"),
+        ({"clusterIP": "10.96.1.1", "ipFamilies": ["IPv6"]}, "expected an IPv6 value as indicated by"),
+        ({"clusterIPs": ["10.96.1.1"]}, "must be empty when `clusterIP` is not specified"),
+        ({"clusterIP": "None", "clusterIPs": ["None", "10.96.1.1"]}, "'None' must be the first and only value"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together(cluster, spec, problem):
+    with pytest.raises(Invalid, match=problem):
+        cluster.create("a", **spec)
 
 
 def test_node_ports_come_and_go_with_the_type(cluster):

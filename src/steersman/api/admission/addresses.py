@@ -2,7 +2,8 @@
 
 Kubernetes gives them out in the storage of Services, after ownership is noted and before the object is judged; here it
 is the last mutating plugin. Which address is drawn follows from the object's uid, and the next free one is taken when
-somebody has it: the index `kernel.store.ADDRESSES` knows who.
+somebody has it: the index `kernel.store.ADDRESSES` knows who. As in Kubernetes, the lower part of each range is given
+out last, and left to those who ask for an address or a port by its number.
 
 Source of the facts: Kubernetes 1.36, `pkg/registry/core/service/storage/alloc.go` and `storage.go`,
 `pkg/registry/core/service/strategy.go`, `ipallocator` and `portallocator`.
@@ -10,212 +11,202 @@ Source of the facts: Kubernetes 1.36, `pkg/registry/core/service/storage/alloc.g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest
 
-from steersman.api import errors
+from steersman.api import errors, service_spec
 from steersman.api.admission.edit import spec_of, with_part
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin
+from steersman.api.service_spec import HEADLESS, gives_node_ports, has_address, needs_health_check, type_of
 from steersman.kernel.store import used_address, used_port
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 SERVICE: Final = ("", "Service")
-NETWORK: Final = "fd53:7465:6573::/112"
-"""Where addresses of Services come from: of the family that virtual nodes give their pods, unique local (RFC 4193)."""
+NETWORK: Final = "fd53:7465:6573::/112,10.96.0.0/12"
+"""Where addresses of Services come from: the first block is of the family that virtual nodes give their pods, unique
+local (RFC 4193); the second is kubeadm's default. Both together make a dual-stack cluster."""
 PORTS: Final = (30_000, 32_767)
 """Node ports, first and last (kube-apiserver's default)."""
-HEADLESS: Final = "None"
+PORTS_LAST: Final = 86
+"""Ports at the start of the range that are given out last."""
 TRIES: Final = 4096
 """Addresses or ports looked at before the range is said to be full."""
-ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+Network = IPv4Network | IPv6Network
 
 
 class ServiceAddresses(Plugin):
-    """See the module's text. `network` is one block of one family: such a cluster is single-stack."""
+    """See the module's text. `network`: one block, or two of different families with a comma between them."""
 
     name = "ServiceAddresses"
     kinds = (SERVICE,)
     operations = (CREATE, UPDATE)
 
     def __init__(self, network: str = NETWORK) -> None:
-        self.network: IPv4Network | IPv6Network = ip_network(network)
-        self.family = f"IPv{self.network.version}"
+        blocks: list[Network] = [ip_network(each) for each in network.split(",")]
+        self.networks: Mapping[str, Network] = {f"IPv{block.version}": block for block in blocks}
 
     def mutate(self, attempt: Attempt) -> Answer:
         """Keeps what the Service has, drops what its type no longer has, and draws what is missing."""
-        spec = dict(spec_of(attempt))
+        given = Frozen(spec_of(attempt))
+        before: Mapping[str, Any] = EMPTY
+        families = tuple(self.networks)
         if attempt.old is not None and attempt.old.spec is not None:
-            _keep(spec, attempt.old.spec.value)
-        if _has_address(spec):
-            self._address(attempt, spec)
-        if _has_node_ports(spec):
-            _node_ports(attempt, spec)
-        if _has_health_port(spec) and not spec.get("healthCheckNodePort"):
-            spec["healthCheckNodePort"] = _free_port(attempt, "health")
-        return None if spec == spec_of(attempt) else with_part(attempt, "spec", Frozen(spec))
-
-    def _address(self, attempt: Attempt, spec: dict[str, Any]) -> None:
-        families = spec.get("ipFamilies") or ()
-        other = "IPv4" if self.family == "IPv6" else "IPv6"
-        headless = spec.get("clusterIP") == HEADLESS
-        if headless and not spec.get("selector") and not families and not spec.get("ipFamilyPolicy"):
-            spec.update(ipFamilyPolicy="RequireDualStack", ipFamilies=FrozenList([self.family, other]))
-        elif not headless:
-            if spec.get("ipFamilyPolicy") == "RequireDualStack":
-                detail = "this cluster is not configured for dual-stack services"
-                _invalid(attempt, "spec.ipFamilyPolicy", "RequireDualStack", detail)
-            for index, family in enumerate(families):
-                if family == other:
-                    _invalid(attempt, f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
-        if not spec.get("ipFamilyPolicy"):
-            spec["ipFamilyPolicy"] = "SingleStack"
-        if not families and not spec.get("ipFamilies"):
-            spec["ipFamilies"] = FrozenList([self.family])
-        wanted = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
-        if not wanted:
-            wanted = self._free(attempt)
-        elif not headless:
-            self._claim(attempt, str(wanted))
-        spec["clusterIP"] = wanted
-        if not spec.get("clusterIPs"):
-            spec["clusterIPs"] = FrozenList([wanted])
-
-    def _claim(self, attempt: Attempt, wanted: str) -> None:
-        """Raises 422 for an address that the Service cannot have; one that is none is left to validation."""
-        old = attempt.old.spec.value if attempt.old is not None and attempt.old.spec is not None else EMPTY
-        if old.get("clusterIP") == wanted:
-            return
-        try:
-            inside = ip_address(wanted) in self.network
-        except ValueError:
-            return
-        if not inside:
-            detail = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {self.network}"
-        elif _taken(attempt, used_address(wanted)):
-            detail = "provided IP is already allocated"
+            before = attempt.old.spec.value
+            spec = dict(service_spec.updated(attempt.old.spec.value, given, families))
         else:
+            spec = dict(service_spec.created(given, families))
+        draw = _Draw(attempt)
+        if has_address(spec):
+            _check_families(draw, spec, given, families)
+            self._addresses(draw, before, spec)
+        if type_of(spec) in service_spec.ON_NODES:
+            _node_ports(draw, before, spec)
+        if needs_health_check(spec) and not needs_health_check(before):
+            _health_check(draw, spec)
+        return None if spec == given else with_part(attempt, "spec", Frozen(spec))
+
+    def _addresses(self, draw: _Draw, before: Mapping[str, Any], spec: dict[str, Any]) -> None:
+        """An address of each family the Service has none of yet. One that is none is left to validation."""
+        listed = list(spec.get("clusterIPs") or ())
+        if listed and (listed[0] == HEADLESS or listed[0] != spec.get("clusterIP")):
             return
-        _invalid(attempt, "spec.clusterIPs", [wanted], f"failed to allocate IP {wanted}: {detail}")
-
-    def _free(self, attempt: Attempt) -> str:
-        size = self.network.num_addresses
-        for place in _draws(attempt, "address", size - 2):
-            found = str(self.network[1 + place])
-            if not _taken(attempt, used_address(found)):
-                return found
-        raise errors.internal(f"failed to allocate a serviceIP: range {self.network} is full")
-
-
-def _has_address(spec: Any) -> bool:
-    return (spec.get("type") or "ClusterIP") != "ExternalName"
-
-
-def _has_node_ports(spec: Any) -> bool:
-    kind = spec.get("type")
-    return kind == "NodePort" or (kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False)
+        held = list(before.get("clusterIPs") or ()) if has_address(before) else []
+        if 0 < len(listed) < len(held):
+            return  # one is given up
+        for index, family in enumerate(spec.get("ipFamilies") or ()):
+            network = self.networks.get(family)
+            if network is None:
+                return
+            if index >= len(listed):
+                listed.append(_next_address(draw, network))
+            elif listed[index] not in held:
+                _claim(draw, network, listed, index)
+        if listed:
+            spec["clusterIPs"], spec["clusterIP"] = FrozenList(listed), listed[0]
 
 
-def _has_health_port(spec: Any) -> bool:
-    return bool(spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local")
+class _Draw:
+    """What one Service is given while others have theirs."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        meta = (attempt.body or EMPTY).get("metadata") or EMPTY
+        self._uid = meta.get("uid", "")
+        self.given: dict[str, None] = {}
+        """Given in this very write."""
+
+    def is_taken(self, value: str) -> bool:
+        key = self._attempt.key
+        return value in self.given or any(
+            found.key != key for found in self._attempt.store.find("addresses", value, SERVICE)
+        )
+
+    def invalid(self, field: str, value: Any, detail: str) -> errors.ApiError:
+        return errors.invalid("Service", self._attempt.key.name, [errors.Cause.invalid(field, value, detail)])
+
+    def free(self, what: str, size: int, last: int, value: Callable[[int], str]) -> int | None:
+        """The first free place in a range from one that the object's uid decides; the `last` first ones last."""
+        start = xxh3_64_intdigest(f"{self._uid} {what}".encode()) % (size - last)
+        for step in range(min(size - last, TRIES)):
+            place = last + (start + step) % (size - last)
+            if not self.is_taken(value(place)):
+                return place
+        return next((place for place in range(last) if not self.is_taken(value(place))), None)
 
 
-def _keep(spec: dict[str, Any], old: Frozen) -> None:
-    """What an update left out stays; what it repeats, though its type no longer has it, goes."""
-    if _has_address(old):
-        if not _has_address(spec):
-            for field in (*ADDRESS_FIELDS, "internalTrafficPolicy"):
-                _drop(spec, old, field)
-        else:
-            if not spec.get("clusterIP"):
-                spec["clusterIP"] = old.get("clusterIP", "")
-            if spec["clusterIP"] == old.get("clusterIP"):
-                for field in ADDRESS_FIELDS[1:]:
-                    if not spec.get(field) and old.get(field):
-                        spec[field] = old[field]
-    ports = {_port_key(port): port.get("nodePort") for port in old.get("ports") or ()}
-    if _has_node_ports(spec):
-        _edit_ports(spec, lambda port: ports.get(_port_key(port)) if not port.get("nodePort") else port["nodePort"])
-    elif _has_node_ports(old):
-        held = set(ports.values())
-        _edit_ports(spec, lambda port: None if port.get("nodePort") in held else port.get("nodePort"))
-    if _has_health_port(old):
-        if not _has_health_port(spec):
-            _drop(spec, old, "healthCheckNodePort")
-        elif not spec.get("healthCheckNodePort") and old.get("healthCheckNodePort"):
-            spec["healthCheckNodePort"] = old["healthCheckNodePort"]
-    if old.get("type") == "LoadBalancer" != spec.get("type"):
-        for field in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
-            _drop(spec, old, field)
-    if spec.get("type") in ("ClusterIP", "ExternalName") and not spec.get("externalIPs"):
-        _drop(spec, old, "externalTrafficPolicy")
-
-
-def _drop(spec: dict[str, Any], old: Frozen, field: str) -> None:
-    if spec.get(field) == old.get(field):
-        spec.pop(field, None)
-
-
-def _port_key(port: Any) -> tuple[Any, Any]:
-    return port.get("protocol"), port.get("port")
-
-
-def _edit_ports(spec: dict[str, Any], number: Callable[[Any], int | None]) -> None:
-    """Gives every port the nodePort that `number` says; None: none."""
-    made = []
-    for port in spec.get("ports") or ():
-        rest = {field: value for field, value in port.items() if field != "nodePort"}
-        found = number(port)
-        made.append(Frozen({**rest, "nodePort": found}) if found else Frozen(rest))
-    if made and made != spec["ports"]:
-        spec["ports"] = FrozenList(made)
-
-
-def _node_ports(attempt: Attempt, spec: dict[str, Any]) -> None:
-    """Draws the node ports that are missing and checks those that are asked for. Raises 422."""
-    before = attempt.old.spec.value if attempt.old is not None and attempt.old.spec is not None else EMPTY
-    own = {port.get("nodePort") for port in before.get("ports") or ()}
-    given: set[int] = set()
-    for index, port in enumerate(spec.get("ports") or ()):
-        number = port.get("nodePort")
-        if not number or number in own:
+def _check_families(draw: _Draw, spec: Mapping[str, Any], given: Mapping[str, Any], families: tuple[str, ...]) -> None:
+    """Raises 422 for a family that the cluster has no addresses of."""
+    listed = spec.get("clusterIPs") or ()
+    if spec.get("clusterIP") == HEADLESS and not spec.get("selector"):
+        return  # whoever names the endpoints of such a Service is free to
+    missing = "not configured on this cluster"
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        if family in families or family not in (service_spec.IPV4, service_spec.IPV6):
             continue
-        where = f"spec.ports[{index}].nodePort"
-        if not PORTS[0] <= number <= PORTS[1]:
-            detail = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[1]}"
-            _invalid(attempt, where, number, detail)
-        if number not in given and _taken(attempt, used_port(number)):
-            _invalid(attempt, where, number, "provided port is already allocated")
-        given.add(number)
-
-    def number_of(port: Any) -> int | None:
-        found = port.get("nodePort") or _free_port(attempt, f"{port.get('protocol')} {port.get('port')}", given)
-        given.add(found)
-        return int(found)
-
-    _edit_ports(spec, number_of)
+        if index >= len(given.get("ipFamilies") or ()) and index < len(listed):
+            raise draw.invalid(f"spec.clusterIPs[{index}]", listed, f"{family} is {missing}")
+        raise draw.invalid(f"spec.ipFamilies[{index}]", family, missing)
+    if spec.get("ipFamilyPolicy") == service_spec.REQUIRE and len(families) < 2:
+        detail = "this cluster is not configured for dual-stack services"
+        raise draw.invalid("spec.ipFamilyPolicy", service_spec.REQUIRE, detail)
 
 
-def _free_port(attempt: Attempt, what: str, given: set[int] | frozenset[int] = frozenset()) -> int:
-    for place in _draws(attempt, what, PORTS[1] - PORTS[0] + 1):
-        found = PORTS[0] + place
-        if found not in given and not _taken(attempt, used_port(found)):
-            return found
-    raise errors.internal("failed to allocate a nodePort: range is full")
+def _next_address(draw: _Draw, network: Network) -> str:
+    size = network.num_addresses - (2 if network.version == 4 else 1)  # neither the block's own nor its broadcast one
+    last = 0 if size < 16 else min(max(16, size // 16), 256)
+    first = int(network.network_address) + 1
+    kind: Callable[[int], Any] = IPv4Address if network.version == 4 else IPv6Address
+    place = draw.free(f"address {network.version}", size, last, lambda number: used_address(str(kind(first + number))))
+    if place is None:
+        raise errors.internal(f"failed to allocate a serviceIP: range {network} is full")
+    found = str(kind(first + place))
+    draw.given[used_address(found)] = None
+    return found
 
 
-def _draws(attempt: Attempt, what: str, size: int) -> Iterator[int]:
-    """Places in a range of that size, from one that the object's uid decides."""
-    meta = (attempt.body or EMPTY).get("metadata") or EMPTY
-    start = xxh3_64_intdigest(f"{meta.get('uid', '')} {what}".encode()) % size
-    return ((start + step) % size for step in range(min(size, TRIES)))
+def _claim(draw: _Draw, network: Network, listed: list[str], index: int) -> None:
+    """Raises 422 for an address that the Service cannot have."""
+    try:
+        wanted = ip_address(listed[index])
+    except ValueError:
+        return
+    if wanted.version != network.version:
+        return
+    if wanted not in network:
+        detail = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
+    elif draw.is_taken(used_address(str(wanted))):
+        detail = "provided IP is already allocated"
+    else:
+        return
+    raise draw.invalid("spec.clusterIPs", listed, f"failed to allocate IP {listed[index]}: {detail}")
 
 
-def _taken(attempt: Attempt, value: str) -> bool:
-    return any(found.key != attempt.key for found in attempt.store.find("addresses", value, SERVICE))
+def _node_ports(draw: _Draw, before: Mapping[str, Any], spec: dict[str, Any]) -> None:
+    """A port on nodes for each port that has none; in a new Service, two of one number (TCP and UDP) share it."""
+    held = {port.get("nodePort") for port in before.get("ports") or ()}
+    wanted = {port.get("port"): port["nodePort"] for port in reversed(spec.get("ports") or ()) if port.get("nodePort")}
+    shared: dict[Any, int] = {}
+    ports = []
+    for index, port in enumerate(spec.get("ports") or ()):
+        asked = port.get("nodePort") or 0
+        if not asked and not gives_node_ports(spec):
+            ports.append(port)
+            continue
+        at = port.get("port")
+        number = asked or (0 if before else shared.get(at) or wanted.get(at, 0))
+        if not number:
+            number = _next_port(draw, f"{port.get('protocol')} {at}", "a nodePort")
+        elif number not in held and number not in shared.values():
+            problem = _port_problem(draw, number)
+            if problem:
+                raise draw.invalid(f"spec.ports[{index}].nodePort", number, problem)
+        draw.given[used_port(number)] = None
+        shared.setdefault(at, number)
+        ports.append(port if asked else Frozen({**port, "nodePort": number}))
+    if ports:
+        spec["ports"] = FrozenList(ports)
 
 
-def _invalid(attempt: Attempt, field: str, value: Any, detail: str) -> NoReturn:
-    raise errors.invalid("Service", attempt.key.name, [errors.Cause.invalid(field, value, detail)])
+def _next_port(draw: _Draw, label: str, what: str) -> int:
+    size = PORTS[1] - PORTS[0] + 1
+    place = draw.free(label, size, PORTS_LAST, lambda number: used_port(PORTS[0] + number))
+    if place is None:
+        raise errors.internal(f"failed to allocate {what}: range is full")
+    return PORTS[0] + place
+
+
+def _port_problem(draw: _Draw, number: int) -> str:
+    if not PORTS[0] <= number <= PORTS[1]:
+        return f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[1]}"
+    return "provided port is already allocated" if draw.is_taken(used_port(number)) else ""
+
+
+def _health_check(draw: _Draw, spec: dict[str, Any]) -> None:
+    asked = spec.get("healthCheckNodePort")
+    if not asked:
+        spec["healthCheckNodePort"] = _next_port(draw, "health", "a HealthCheck NodePort 0")
+    elif problem := _port_problem(draw, asked):
+        raise errors.internal(f"failed to allocate requested HealthCheck NodePort {asked}: {problem}")

@@ -74,7 +74,7 @@ def _defaulted(body: Any, items: list[Mapping[str, Any]]) -> Any:
             requests.update(item.get("defaultRequest") or EMPTY)
             limits.update(item.get("default") or EMPTY)
     told: list[str] = []
-    spec = body["spec"]
+    spec = body.get("spec") or EMPTY
     for group, word in GROUPS:
 
         def fill(container: Frozen, word: str = word) -> Frozen:
@@ -83,7 +83,7 @@ def _defaulted(body: Any, items: list[Mapping[str, Any]]) -> Any:
         spec = each(spec, group, fill)
     if not told:
         return body
-    meta = body["metadata"]
+    meta = body.get("metadata") or EMPTY
     noted = {**meta.get("annotations", EMPTY), ANNOTATION: "LimitRanger plugin set: " + "; ".join(told)}
     return Frozen({**body, "metadata": Frozen({**meta, "annotations": Frozen(noted)}), "spec": spec})
 

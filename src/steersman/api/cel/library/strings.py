@@ -5,15 +5,13 @@ Regular expressions are RE2's, by RE2 itself: its time is linear in the text wha
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
-
-import re2
 
 from steersman.api.cel.faults import CelError
 from steersman.api.cel.functions import Registry, functions
 from steersman.api.cel.library.format import format_text
 from steersman.api.cel.values import checked_text
+from steersman.api.pattern import PatternError, compile_pattern
 
 WHITE: Final = (
     " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -24,20 +22,14 @@ _LOWER: Final = {code: code + 32 for code in range(65, 91)}
 _UPPER: Final = {code: code - 32 for code in range(97, 123)}
 _QUOTED: Final = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
                   "\\": "\\\\", '"': '\\"'}  # fmt: skip
-_OPTIONS: Final = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = 8 << 20
 
 
-@lru_cache(maxsize=1024)
 def pattern(text: str) -> Any:
     """A compiled pattern. Raises `CelError`."""
     try:
-        return re2.compile(text, _OPTIONS)
-    except (re2.error, UnicodeEncodeError) as error:
-        detail = error.args[0] if error.args else ""
-        shown = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-        raise CelError(f"error parsing regexp: {shown}") from None
+        return compile_pattern(text)
+    except PatternError as error:
+        raise CelError(f"error parsing regexp: {error}") from None
 
 
 def matches(text: str, regex: str) -> bool:
