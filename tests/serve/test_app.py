@@ -127,7 +127,7 @@ async def test_unknown_paths(path):
     ("path", "why"),
     [
         ("/apis/networking.k8s.io/v1beta1/ipaddresses", "use networking.k8s.io/v1"),
-        ("/api/v1/namespaces/default/pods/a/exec", "pods/exec is not served"),
+        ("/api/v1/namespaces/default/pods/a/proxy", "pods/proxy is not served"),
         ("/api/v1/pods/a", "in namespaces"),
     ],
 )

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from steersman.serve.http import Limits, ListenError, Request, Response, serve
+from steersman.serve.pipe import Pipe
 
-from .harness import Ticker, ask, connect, echo, in_loop, is_status, read_response
+from .harness import Ticker, ask, connect, echo, in_loop, is_status, read_response, until
 
 # -- requests
 
@@ -149,13 +150,58 @@ async def test_an_upgrade_is_an_ordinary_request_with_its_body(framing: bytes) -
         reader, writer = await connect(server)
         for _ in range(2):
             writer.write(b"POST /u HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n" + framing)
-            writer.write(b"GET /w HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            writer.write(b"GET /w HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n")
             writer.write(b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
             first, second, third = [json.loads((await read_response(reader))[2]) for _ in range(3)]
             assert (first["path"], first["body"]) == ("/u", "abc")
-            assert second["path"] == "/w" and ["upgrade", "websocket"] in second["headers"]
+            assert second["path"] == "/w" and ["upgrade", "TLS/1.0"] in second["headers"]
             assert (third["path"], third["body"]) == ("/next", "")
         writer.close()
+
+
+@pytest.mark.parametrize("protocol", [b"websocket", b"WebSocket", b"SPDY/3.1"])
+@in_loop
+async def test_nothing_behind_an_upgrade_that_was_not_granted_is_a_request(protocol: bytes) -> None:
+    async with await serve(echo) as server:
+        reader, writer = await connect(server)
+        writer.write(b"GET /w HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n")
+        writer.write(b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
+        _, headers, body = await read_response(reader)
+        assert json.loads(body)["path"] == "/w" and headers["connection"] == "close"
+        assert await reader.read() == b""
+        writer.close()
+
+
+@in_loop
+async def test_a_connection_is_handed_over_only_to_who_asked_for_it() -> None:
+    async def session(pipe: Pipe) -> None:
+        while True:
+            await pipe.write((await pipe.read()).upper())
+
+    async def handler(request: Request) -> Response:
+        status = 200 if request.path == "/wrong" else 101
+        return Response(status, (("upgrade", "websocket"),), takeover=session)
+
+    async with await serve(handler) as server:
+        upgrade = b"Host: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        for raw in (
+            b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+            b"GET /wrong HTTP/1.1\r\n" + upgrade + b"\r\n",
+            b"POST / HTTP/1.1\r\n" + upgrade + b"Content-Length: 1\r\n\r\nx",
+            b"GET / HTTP/1.1\r\n" + upgrade + b"Upgrade: SPDY/3.1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+            b"GET / HTTP/1.0\r\n" + upgrade + b"\r\n",
+        ):
+            assert is_status(await ask(server, raw), 500)
+        reader, writer = await connect(server)
+        writer.write(b"GET / HTTP/1.1\r\n" + upgrade + b"\r\nab")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n")
+        assert await reader.readexactly(2) == b"AB"
+        writer.write(b"cd")
+        assert await reader.readexactly(2) == b"CD"
+        writer.close()
+        await until(lambda: server.connections == 0)
 
 
 @in_loop

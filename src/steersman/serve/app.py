@@ -39,6 +39,7 @@ from steersman.serve.backend import Backend
 from steersman.serve.change import Change, Changed
 from steersman.serve.columns import columns_of
 from steersman.serve.computed import COMPUTED, Seen, objects
+from steersman.serve.connect import connect
 from steersman.serve.discovery import Discovery
 from steersman.serve.encoding import compressed
 from steersman.serve.frames import Frames
@@ -62,6 +63,8 @@ from steersman.serve.watch import Watch
 
 log = logging.getLogger("steersman.serve")
 
+NODE_PARTS: Final = ("attach", "exec", "log", "portforward")
+"""What the node of a pod answers."""
 INCLUDES: Final = ("", "Metadata", "None", "Object")
 VERSION: Final = {
     "major": "1",
@@ -207,8 +210,9 @@ class App:
                 "the server does not allow this method on the requested resource",
                 errors.Details(group=route.kind.group, kind=route.kind.plural),
             )
-        if route.part is not None and (route.part.name, route.kind.gk) == ("log", POD):
-            return await log_answer(self.backend, self.streams, request, route)
+        if route.part is not None and route.kind.gk == POD and route.part.name in NODE_PARTS:
+            answer = log_answer if route.part.name == "log" else connect
+            return await answer(self.backend, self.streams, request, route)
         response = await self._perform(request, user, ask, route, verb)
         origin = route.kind.origin
         return with_warnings(response, [origin.warning]) if origin is not None and origin.warning else response

@@ -17,6 +17,7 @@ from math import inf
 
 from steersman.serve.limits import Limits
 from steersman.serve.message import Request, Response, response_head, status_response
+from steersman.serve.pipe import Pipe
 from steersman.serve.reader import BODY, FRESH, HEAD, IDLE, Reader
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -96,6 +97,7 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[Request | Response] = deque()  # a Response here is an error, and the last
         self._pending = bytearray()  # input not parsed yet
+        self._pipe: Pipe | None = None  # once the connection is handed over, where its bytes go
         self._half_closed = False  # the client sends nothing more
         self._lost = False
         self._lingered = 0
@@ -122,7 +124,9 @@ class Connection(asyncio.Protocol):
             self._reader.refuse(self._refusal)
 
     def data_received(self, data: bytes) -> None:
-        if self._reader is None or self._reader.closed:
+        if self._pipe is not None:
+            self._pipe.fed(data)
+        elif self._reader is None or self._reader.closed:
             self._lingered += len(data)
             if self._lingered > LINGER_BYTES:
                 self.abort()
@@ -173,6 +177,9 @@ class Connection(asyncio.Protocol):
         """Act on a deadline that has passed. Called a few times a second."""
         if now >= self._close_by or now >= self._stall_by:
             self.abort()
+        elif self._pipe is not None:
+            if now >= self._pipe.active + self._hub.limits.upgraded_idle_seconds or self._pipe.peer_gone():
+                self.abort()
         elif now >= self._read_by and self._task is None and (reader := self._open_reader()):
             if reader.phase in (FRESH, IDLE):
                 self._close()
@@ -200,7 +207,7 @@ class Connection(asyncio.Protocol):
 
     def _pump(self) -> None:
         """Feed pending input until a request waits."""
-        while self._pending and not self._waiting and (reader := self._open_reader()):
+        while self._pending and not self._waiting and (reader := self._open_reader()) and not reader.held:
             data = bytes(self._pending[:SLICE_BYTES])
             del self._pending[:SLICE_BYTES]
             self._pending[:0] = reader.feed(data)
@@ -274,8 +281,11 @@ class Connection(asyncio.Protocol):
         """Run the handler and send what it gives. True when the connection may be used again."""
         started = self._hub.loop.time()
         response = await self._ask(request)
-        keep = request.keep_alive and not self._hub.draining
-        if isinstance(response.body, bytes):
+        keep = request.keep_alive and not self._hub.draining and not request.upgrade
+        if response.takeover is not None:
+            await self._hand_over(request, response, response.takeover)
+            keep = False
+        elif isinstance(response.body, bytes):
             self._send(response, keep, request)
             if self._writable is not None:
                 await self._writable
@@ -293,6 +303,8 @@ class Connection(asyncio.Protocol):
             response = await self._hub.handler(request)
             if not isinstance(response.body, bytes) and not hasattr(response.body, "__aiter__"):
                 raise TypeError(f"a response body is bytes or an async iterator, not {type(response.body)}")
+            if (response.status == 101) != (response.takeover is not None and bool(request.upgrade)):
+                raise ValueError("a 101 hands over a connection whose client asked for it, and nothing else does")
             response_head(response)  # kept, so that the real call is free
             return response
         except asyncio.CancelledError:
@@ -365,6 +377,33 @@ class Connection(asyncio.Protocol):
         if chunked and not bodiless:
             self._write(b"0\r\n\r\n")
         return keep and not self._hub.draining
+
+    async def _hand_over(
+        self, request: Request, response: Response, takeover: Callable[[Pipe], Awaitable[None]]
+    ) -> None:
+        """Change protocols: from here on the bytes are the session's, and the connection ends with it."""
+        if self._half_closed or self._lost or self._transport is None or self._hub.draining:
+            return
+        self._write(b"%bconnection: Upgrade\r\n%b\r\n" % (response_head(response), self._hub.date()))
+        pipe = self._pipe = Pipe(self._transport, self._hub.loop, lambda: self._writable)
+        pipe.fed(self._pending)
+        self._pending.clear()
+        self._transport.resume_reading()
+        self._streaming = self._endless = True
+        try:
+            await takeover(pipe)
+        except asyncio.CancelledError:
+            if not self._cut or self._lost:
+                raise
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        except ConnectionError:
+            self.abort()  # the client has gone, and the loop has not told us yet
+        except Exception:
+            log.exception("%s %s: the session failed", request.method, request.raw_path)
+            self.abort()
+        finally:
+            self._streaming = False
 
     async def _close_iterator(self, request: Request, body: object) -> None:
         aclose = getattr(body, "aclose", None)

@@ -25,6 +25,8 @@ class Limits:
     idle_seconds: float = 100.0
     # A client that reads nothing while we have data for it. Longer than any sane network stall.
     stall_seconds: float = 60.0
+    # A connection that was upgraded and over which nothing goes. The kubelet's --streaming-connection-idle-timeout.
+    upgraded_idle_seconds: float = 4 * 3600.0
     # Connections at a time; further ones are told 503. Costs about 20 KB each, with TLS 100 KB.
     connections: int = 8192
     # Time for requests in flight after the start of a shutdown; systemd and kubelet kill at 30 s and more.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 import orjson
+
+from steersman.serve.pipe import Pipe
 
 # A list with both selectors, limit, continue and the watch switches uses about ten parameters; a thousand
 # is far beyond any client and bounds what one target can cost to split.
@@ -127,6 +129,9 @@ class Request:
     peer_certificate: bytes | None = field(default=None, repr=False)
     http11: bool = True
     keep_alive: bool = True
+    upgrade: str = ""
+    """The protocol that the client asks to change to, in lower case, where that can be granted: a Response with a
+    `takeover` answers it. Such a connection serves no further request."""
     labels: tuple[str, ...] = ()
     """What the request turned out to ask for, as it is counted (`telemetry.Asked`)."""
     _query: Query | None = field(default=None, repr=False)
@@ -157,6 +162,9 @@ class Response:
     headers: Iterable[tuple[str, str]] | Mapping[str, str] = ()
     body: bytes | AsyncIterator[bytes] = b""
     endless: bool = True
+    takeover: Callable[[Pipe], Awaitable[None]] | None = None
+    """With status 101: the session that the connection's bytes are handed over to. It is cancelled when the client goes
+    away and at shutdown; as with iterators, what it must release is acquired inside it."""
 
 
 def status_response(code: int, message: str, *, headers: Iterable[tuple[str, str]] = ()) -> Response:
@@ -187,8 +195,8 @@ def response_head(response: Response) -> bytes:
 
 @lru_cache(maxsize=256)  # handlers repeat few combinations; ETags and the like fall out at the old end
 def _encoded(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
-    if not 200 <= status <= 599:
-        raise ValueError(f"response status {status} is not in 200..599")
+    if not 200 <= status <= 599 and status != 101:
+        raise ValueError(f"response status {status} is neither 101 nor in 200..599")
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:

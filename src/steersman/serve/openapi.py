@@ -45,6 +45,22 @@ _LIST: Final = [
     *[_query(n, "boolean") for n in ("allowWatchBookmarks", "sendInitialEvents", "watch")],
 ]
 _WRITE: Final = [_query(n, "string") for n in ("dryRun", "fieldManager", "fieldValidation")]
+_METHODS: Final = {"create": "post", "update": "put", "get": "get"}
+_OPENED: Final = [
+    _query("container", "string"),
+    *[_query(n, "boolean") for n in ("stderr", "stdin", "stdout", "tty")],
+]
+_ANSWERED: Final[dict[str, list[dict[str, Any]]]] = {
+    "attach": _OPENED,
+    "exec": [*_OPENED, _query("command", "string")],
+    "portforward": [_query("ports", "integer")],
+    "log": [
+        *[_query(n, "string") for n in ("container", "sinceTime")],
+        *[_query(n, "boolean") for n in ("follow", "previous", "timestamps", "insecureSkipTLSVerifyBackend")],
+        *[_query(n, "integer") for n in ("limitBytes", "sinceSeconds", "tailLines")],
+    ],
+}
+"""Subresources that a pod's node answers, and their parameters."""
 _PARAMETERS: Final[dict[str, list[dict[str, Any]]]] = {
     "get": [_query("resourceVersion", "string")],
     "list": _LIST,
@@ -191,12 +207,28 @@ def _item(kind: Kind, name: str) -> dict[str, Any]:
 
 
 def _part(kind: Kind, part: Part, components: Components) -> dict[str, Any]:
+    if part.name in _ANSWERED:
+        answered = {_METHODS[verb]: _answered(kind, verb, part) for verb in part.verbs}
+        return {**answered, "parameters": _path_parameters(kind, ["name", "namespace"])}
     name = name_of(kind) if part.kind == kind.kind else _definition(part)
     if part.kind != kind.kind:
         components.add(name, Kinds.definition(name), [_gvk(part.group, part.version, part.kind)])
-    methods = {"create": "post", "update": "put"}
-    operations = {methods.get(verb, verb): _operation(kind, verb, name, part) for verb in part.verbs}
+    operations = {_METHODS.get(verb, verb): _operation(kind, verb, name, part) for verb in part.verbs}
     return {**operations, "parameters": _path_parameters(kind, ["name", "namespace"])}
+
+
+def _answered(kind: Kind, verb: str, part: Part) -> dict[str, Any]:
+    """One way to ask a pod's node: the answer is text, or another protocol."""
+    media = "text/plain" if part.name == "log" else "*/*"
+    action = "get" if part.name == "log" else "connect"
+    return {
+        "tags": [f"core_{kind.version}"],
+        "operationId": f"{action}{verb.title()}{kind.version.title()}{kind.kind}{part.name.title()}",
+        "parameters": _ANSWERED[part.name],
+        "responses": {"200": {"description": "OK", "content": {media: {"schema": {"type": "string"}}}}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _gvk(part.group, part.version, part.kind),
+    }
 
 
 def _definition(part: Part) -> str:

@@ -16,6 +16,10 @@ from steersman.serve.message import MAX_QUERY_FIELDS, Headers, Request, Response
 # What is being read. FRESH (a new connection) and IDLE have no byte of a request yet.
 FRESH, IDLE, HEAD, BODY = "fresh", "idle", "head", "body"
 
+# Protocols that a connection can be handed over to, as the Upgrade header names them in lower case. Others (Java's h2c)
+# are passed over.
+UPGRADES = frozenset({"websocket", "spdy/3.1"})
+
 
 class Sink(Protocol):
     """Who takes what the Reader finds."""
@@ -54,6 +58,9 @@ class Reader:
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self.phase = FRESH
         self.closed = False
+        self.held = False
+        """A request asked to change protocols. What follows it is not parsed: it may be another protocol's, and so is
+        no request even if the change is refused."""
         self._serial = 0
         self._body_only = False
         self._reset()
@@ -81,6 +88,8 @@ class Reader:
         """Parse. Returns input that was left, to be fed again before anything else."""
         if self.closed or self._parser is None:
             return b""
+        if self.held:
+            return data
         unfinished, serial = self.phase == HEAD, self._serial
         left = b""
         try:
@@ -103,7 +112,8 @@ class Reader:
         return left
 
     def _take_upgrade(self, rest: bytes) -> bytes:
-        """Treat a request that asked to change protocols as an ordinary one, as RFC 9110 §7.8 lets us.
+        """A request that asked to change protocols, and what came behind it. One with a body, or that asks for what we
+        do not speak, is treated as an ordinary one, as RFC 9110 §7.8 lets us.
 
         llhttp leaves the body of such a request unparsed. Java's clients put one on `Upgrade: h2c`, so a
         stand-in head makes the parser read it.
@@ -114,7 +124,12 @@ class Reader:
             framing = f"transfer-encoding: {coding}" if coding else f"content-length: {length}"
             self._body_only = True
             return f"POST / HTTP/1.1\r\n{framing}\r\n\r\n".encode("latin-1") + rest
-        self._complete()
+        asked = headers.all("upgrade")
+        if len(asked) == 1 and asked[0].lower() in UPGRADES and self._http11 and self._keep_alive:
+            self.held = True
+            self._complete(asked[0].lower())
+        else:
+            self._complete()
         return rest
 
     # -- parser callbacks
@@ -207,7 +222,7 @@ class Reader:
         elif expected:
             raise _Breach(417, "the only expectation understood is 100-continue")
 
-    def _complete(self) -> None:
+    def _complete(self, upgrade: str = "") -> None:
         raw_path, _, raw_query = self._target.decode("ascii", "replace").partition("?")
         request = Request(
             method=self._method,
@@ -220,6 +235,7 @@ class Reader:
             peer_certificate=self._certificate,
             http11=self._http11,
             keep_alive=self._keep_alive,
+            upgrade=upgrade,
         )
         self.phase = IDLE
         self._body = b""

@@ -45,7 +45,7 @@ CREATED: Final[frozenset[tuple[str, GK]]] = frozenset(
 """Subresources that are only ever created."""
 
 STREAMED: Final[frozenset[tuple[str, GK]]] = frozenset(
-    (name, ("", "Pod")) for name in ("attach", "exec", "portforward")
+    {("attach", ("", "Pod")), ("exec", ("", "Pod")), ("portforward", ("", "Pod"))}
 )
 """Subresources that are connections to a node."""
 
@@ -85,6 +85,8 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
             verbs = ("get", "patch", "update")
         elif (endpoint.name, kind.gk) in CREATED:
             verbs = ("create",)
+        elif (endpoint.name, kind.gk) in STREAMED:
+            verbs = ("create", "get")
         elif (endpoint.name, kind.gk) == ("log", ("", "Pod")):
             verbs = ("get",)
         elif (endpoint.name, kind.gk) == ("finalize", ("", "Namespace")):
