@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steersman.api.controller import Controller
     from steersman.check import Session
     from steersman.check.verdict import Verdict
+    from steersman.kernel.ports import NodeStreams
     from steersman.run.embed import Embedded, Plane
 
 FOLDER = ".steersman"
@@ -23,7 +24,11 @@ FOLDER = ".steersman"
 
 
 def control_plane(
-    *, virtual_nodes: int = 1, store: str = "memory:", controllers: Sequence[type[Controller]] | None = None
+    *,
+    virtual_nodes: int = 1,
+    store: str = "memory:",
+    controllers: Sequence[type[Controller]] | None = None,
+    streams: NodeStreams | None = None,
 ) -> Embedded:
     """A real control plane in a thread of this process, for `with`: API server, controllers, scheduler, virtual nodes.
 
@@ -33,11 +38,12 @@ def control_plane(
             other = cp.workspace()          # a second one in the same process, made in milliseconds
 
     `cp` is a `run.embed.Plane`: `url`, `kubeconfig`, `token`, `ca`, `client`, `workspace()`. `controllers`: instead of
-    the built-in ones. Raises `StartError` and its like when it cannot start.
+    the built-in ones. `streams`: what answers `kubectl exec`, `attach`, `port-forward` and `logs`, such as coroutines
+    of the test's own (`serve.virtual.VirtualStreams`). Raises `StartError` and its like when it cannot start.
     """
     from steersman.run.embed import Embedded
 
-    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers)
+    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import Final
 
 from steersman.api.controller import Controller
 from steersman.controllers.builtin import ALL, CLUSTER
+from steersman.kernel.ports import NodeStreams
 from steersman.run.daemon import SWITCH_SECONDS, ControlPlane, Settings
 from steersman.run.head import Heads
 from steersman.run.load import StartError
@@ -71,11 +72,18 @@ class Embedded:
         virtual_nodes: int = 0,
         controllers: Sequence[type[Controller]] | None = None,
         listen: str = "127.0.0.1:0",
+        streams: NodeStreams | None = None,
     ) -> None:
         chosen = (*ALL, *CLUSTER) if controllers is None else controllers
         self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
         self.settings = Settings(
-            listen, Path(self._folder.name) / "kubeconfig", store, virtual_nodes, controllers=chosen, embedded=True
+            listen,
+            Path(self._folder.name) / "kubeconfig",
+            store,
+            virtual_nodes,
+            controllers=chosen,
+            streams=streams,
+            embedded=True,
         )
         self.plane = ControlPlane(self.settings)
         self._numbers = itertools.count(1)
