@@ -10,6 +10,7 @@ comes next; a stored revision is compared as it is, without the defaults of a ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from steersman.api.client import Client, key_of
@@ -29,6 +30,9 @@ POD: Final = "v1/Pod"
 POD_GK: Final = ("", "Pod")
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+BURST: Final = 500
+"""Pods made in one reconcile, as of a ReplicaSet: two milliards of replicas must not be two milliards of pods in
+memory, as they are to Kubernetes. The first pod that is made wakes the StatefulSet for the rest."""
 LOOK_AGAIN: Final = 1.0
 """Seconds between two looks at a claim that goes with an earlier pod."""
 
@@ -140,7 +144,9 @@ class Turn:
         first = start(sts)
         by_ordinal = {ordinal_of(_name(pod))[1]: pod for pod in self.mine}
         asked = range(first, first + sts["spec"]["replicas"])
-        replicas = [by_ordinal.get(number) or self._new_pod(number) for number in asked]
+        missing = list(islice((number for number in asked if number not in by_ordinal), BURST))
+        numbers = sorted([*missing, *[number for number in by_ordinal if number in asked]])
+        replicas = [by_ordinal.get(number) or self._new_pod(number) for number in numbers]
         condemned = [by_ordinal[number] for number in sorted(by_ordinal, reverse=True) if not in_range(sts, number)]
         sick = next((pod for pod in [*replicas, *reversed(condemned)] if self._is_unavailable(pod)), None)
         done = (
@@ -149,7 +155,7 @@ class Turn:
             and self._all(condemned, lambda pod: self._remove(pod, sick))
         )
         self.counts = self._counted([*replicas, *condemned])
-        if done and (sts["spec"].get("updateStrategy") or EMPTY).get("type") != "OnDelete":
+        if len(missing) < BURST and done and (sts["spec"].get("updateStrategy") or EMPTY).get("type") != "OnDelete":
             self._roll(replicas)
 
     def _all(self, each: list[Any], act: Callable[[Any], bool]) -> bool:
@@ -211,7 +217,8 @@ class Turn:
     def _roll(self, replicas: list[Any]) -> None:
         """Deletes the last pod that is not of the newest revision, unless one after it is not available yet."""
         rolling = (self.sts["spec"].get("updateStrategy") or EMPTY).get("rollingUpdate") or EMPTY
-        for pod in reversed(replicas[rolling.get("partition") or 0 :]):
+        kept = start(self.sts) + (rolling.get("partition") or 0)
+        for pod in reversed([pod for pod in replicas if ordinal_of(_name(pod))[1] >= kept]):
             if _revision(pod) != _name(self.update) and not self._is_terminating(pod):
                 self._delete(pod)
                 self.counts["currentReplicas"] = max(0, self.counts["currentReplicas"] - 1)

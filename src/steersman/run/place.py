@@ -131,6 +131,7 @@ def _lock(path: Path, url: str) -> int:
         os.close(handle)
         by = f" by process {holder}" if holder.isdigit() else ""
         raise StartError(f"store {url} is in use{by}; stop that one, or name another store with --store") from None
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # who holds it is only told to people; a full disk is no reason to refuse
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle

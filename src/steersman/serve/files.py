@@ -54,8 +54,11 @@ def read_file(path: Path, private: bool = False) -> bytes:
 def write_file(path: Path, data: bytes, mode: int) -> None:
     """Replace `path` atomically: a reader, or a crash, sees the old file or the new one, both on disk.
 
-    A symlink is refused, not followed and not replaced. Raises FileError.
+    A symlink is refused, not followed and not replaced. A file that is already what it should be is left alone, so
+    that a start needs no room on a full disk. Raises FileError.
     """
+    if _is(path, data, mode):
+        return
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -76,6 +79,17 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
         _sync_directory(path.parent)
     except OSError as error:
         raise FileError(_explain("write", path, error)) from None
+
+
+def _is(path: Path, data: bytes, mode: int) -> bool:
+    """Whether a file of ours has these bytes and this mode."""
+    try:
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) != mode or status.st_uid != os.geteuid():
+            return False
+        return status.st_size == len(data) and read_file(path) == data
+    except (FileError, OSError):
+        return False
 
 
 def make_parents(path: Path) -> None:
