@@ -274,3 +274,17 @@ def test_the_admin_keeps_its_token_over_a_restart(tmp_path: Path) -> None:
     assert admin_token(again, path) == first and len(again) == 1
     assert again.identify(first) == ADMIN
     assert admin_token(Tokens(), path) != first  # another store does not trust the file's word
+
+
+def test_a_file_that_is_as_it_should_be_is_not_written_again(tmp_path):
+    """So that a server starts on a full disk."""
+    path = tmp_path / "tokens.json"
+    tokens = Tokens()
+    tokens.issue("ann")
+    save_tokens(path, tokens)
+    before = path.stat()
+    save_tokens(path, tokens)
+    assert path.stat().st_ino == before.st_ino
+    path.chmod(0o644)
+    save_tokens(path, tokens)
+    assert path.stat().st_ino != before.st_ino and path.stat().st_mode & 0o777 == 0o600

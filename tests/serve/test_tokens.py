@@ -251,17 +251,3 @@ def test_the_key_is_private_and_lasts(tmp_path):
     path.write_bytes(b"rubbish")
     with pytest.raises(FileError, match="not a P-256 private key"):
         Signer.open(tmp_path)
-
-
-def test_a_file_that_is_as_it_should_be_is_not_written_again(tmp_path):
-    """So that a server starts on a full disk."""
-    path = tmp_path / "tokens.json"
-    tokens = Tokens()
-    tokens.issue("ann")
-    save_tokens(path, tokens)
-    before = path.stat()
-    save_tokens(path, tokens)
-    assert path.stat().st_ino == before.st_ino
-    path.chmod(0o644)
-    save_tokens(path, tokens)
-    assert path.stat().st_ino != before.st_ino and path.stat().st_mode & 0o777 == 0o600
