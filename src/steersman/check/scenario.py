@@ -31,6 +31,7 @@ from steersman.kernel.store import Store
 from steersman.kernel.system import System, UserStep
 from steersman.kernel.value import ABSENT, freeze
 from steersman.kernel.world import START, World
+from steersman.nodes.usage import OUTSIDE
 
 
 class State:
@@ -240,7 +241,7 @@ class Scenario:
         )
 
     def _ask(self, system: str, request: Any) -> Any:
-        model = self._models.get(system)
+        model = self._models.get(system) or OUTSIDE.get(system)
         if model is None:
             raise ScenarioError(f"a controller asks the external system {system!r}; model it with w.external")
         try:

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.controller import Controller, controller_name
 from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
 from steersman.controllers.aggregation import ClusterRoleAggregation
+from steersman.controllers.autoscaler import HorizontalPodAutoscaler
 from steersman.controllers.certificates import CertificateCleaner, CertificateSigning
 from steersman.controllers.cronjob import CronJob
 from steersman.controllers.daemonset import DaemonSet
@@ -53,6 +54,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     EventTtl,
     EndpointsController,
     EndpointSliceController,
+    HorizontalPodAutoscaler,
 )
 CLUSTER: Final[tuple[type[Controller], ...]] = (
     ServiceAccounts,

@@ -7,12 +7,12 @@ its pods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.api import quantity
 from steersman.api.quantity import QuantityError
-from steersman.kernel.value import EMPTY
+from steersman.kernel.value import EMPTY, freeze
 
 CPU: Final = "kwok.x-k8s.io/usage-cpu"
 MEMORY: Final = "kwok.x-k8s.io/usage-memory"
@@ -42,3 +42,35 @@ def _nano(text: str | None) -> int | None:
         return max(0, quantity.parse(text).nano)
     except QuantityError:
         return None
+
+
+def measured(query: Mapping[str, Any]) -> dict[str, Any]:
+    """What answers the autoscaler's questions about metrics (`controllers.autoscaler`) where nobody else does: the
+    resources pods on virtual nodes use. It depends on the question alone. Other metrics nobody has."""
+    kind, metric = query["type"], (query.get("metric") or EMPTY).get("name", "")
+    if kind == "External":
+        return {"error": f"the server could not find the requested resource (get {metric}.external.metrics.k8s.io)"}
+    if kind != "Resource":
+        return {"error": "no custom metrics API (custom.metrics.k8s.io) registered"}
+    out = []
+    for pod in query["pods"]:
+        if not pod["node"] or pod["phase"] != "Running":
+            continue
+        use = container_use({"metadata": {"annotations": pod["annotations"]}})
+        amount = {"cpu": f"{use.cpu}n", "memory": str(use.memory)}.get(query["resource"])
+        if amount is not None:
+            out.append({"name": pod["name"], "containers": dict.fromkeys(pod["containers"], amount)})
+    return {"pods": out}
+
+
+OUTSIDE: Final[Mapping[str, Callable[[Any], Any]]] = {"metrics": measured}
+"""The external systems that virtual nodes stand for, by the names controllers ask for; a face may put others in their
+place."""
+
+
+def ask(system: str, request: Any) -> Any:
+    """What a system of OUTSIDE answers. Raises `LookupError` for any other."""
+    model = OUTSIDE.get(system)
+    if model is None:
+        raise LookupError(f"nobody answers for the external system {system!r} here")
+    return freeze(model(request))

@@ -25,6 +25,7 @@ from steersman.kernel.object import Key
 from steersman.kernel.ports import NodeStreams
 from steersman.kernel.value import Frozen
 from steersman.nodes.component import VirtualNodes
+from steersman.nodes.usage import OUTSIDE
 from steersman.run.exchange import Driver
 from steersman.run.head import Heads
 from steersman.run.loops import Loops
@@ -80,7 +81,8 @@ class Workspace:
         checks = {"journal": self.heads.trouble}
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams)
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
-        self._loops = Loops(self.heads, loops, _components(shared.without), shared.drivers, concerns=CONCERNS)
+        drivers = {**OUTSIDE, **shared.drivers}
+        self._loops = Loops(self.heads, loops, _components(shared.without), drivers, concerns=CONCERNS)
         self._started = False
 
     async def open(self) -> None:

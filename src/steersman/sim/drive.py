@@ -28,6 +28,7 @@ from steersman.kernel.straight import run_through
 from steersman.kernel.system import System
 from steersman.kernel.world import World
 from steersman.nodes.component import VirtualNodes
+from steersman.nodes.usage import ask
 from steersman.sched.component import SchedulerComponent
 from steersman.sim.lives import Lives
 from steersman.sim.metrics import Metrics
@@ -84,6 +85,7 @@ def system_of(
         backoff=backoff,
         draw=draw_seeded(seed),
         twice=False,
+        external=ask,
     )
 
 
