@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.api import status_fields, write
+from steersman.api.bind import bind
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.kernel.fieldset import from_json
@@ -93,7 +94,7 @@ def born(kind_name: str) -> Object:
 @settings(max_examples=150, deadline=None)
 def test_the_writes_of_kubelets_end_in_the_same_entries(number, bound, others):
     seed = random.Random(number)
-    obj = write.bind(born("Pod"), "n1", TIMES[0]) if bound else born("Pod")
+    obj = bind(born("Pod"), "n1", TIMES[0]) if bound else born("Pod")
     status = status_of(seed)
     for step in range(8):
         status = edited(seed, status) if seed.random() < 0.6 else status_of(seed)
@@ -124,7 +125,7 @@ def test_any_statuses_end_in_the_same_entries(drawn):
 
 def test_a_kubelet_takes_the_short_road(monkeypatch):
     """The law would also hold if everything took the general one."""
-    obj = write.bind(born("Pod"), "n1", TIMES[0])
+    obj = bind(born("Pod"), "n1", TIMES[0])
     monkeypatch.setattr(write, "changes", None)
     condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": TIMES[0]}
     for step, phase in enumerate(["Pending", "Running", "Succeeded"]):

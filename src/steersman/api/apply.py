@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from steersman.api import declared, errors, fields, managed, write
+from steersman.api import declared, errors, fields, managed, pod_parts, write
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -105,6 +105,8 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
     for part, value in body.items():
         if part in write.TOP or value is None or not _in_scope(kind, part, by):
             continue
+        if by.subresource in pod_parts.PARTS and isinstance(value, dict):
+            value = pod_parts.narrowed(by.subresource, value)
         schema = kind.schema.fields.get(part)
         if schema is None:
             finding = Finding()
@@ -146,6 +148,8 @@ def _in_scope(kind: Kind, part: str, by: By) -> bool:
     """A subresource writes its own part; the object itself does not write its status."""
     if by.subresource in STATUS_PARTS:
         return part == "status"
+    if by.subresource in pod_parts.PARTS:
+        return part == "spec"
     return part != "status" or not kind.has_status
 
 

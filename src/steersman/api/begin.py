@@ -19,6 +19,7 @@ from steersman.api import apply, crd, deletion, errors, eviction, names, precond
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
+from steersman.api.bind import bind
 from steersman.api.custom_rules import judged
 from steersman.api.definition import CRD, declared_kinds
 from steersman.api.guards import FILLED, GUARDS
@@ -311,7 +312,7 @@ class Api:
             opened: dict[str, Any] = {}
             if given and given.keys() & {"labels", "annotations"}:
                 opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
-            new = write.bind(old, name, time_text(request.now // MICRO), opened)
+            new = bind(old, name, time_text(request.now // MICRO), opened)
             return _committed(request, old.key, old, new, 201, warnings)
 
         plan = self.admission.plan(store, POD, CREATE, "binding")

@@ -71,9 +71,13 @@ def containers(out: Causes, path: str, spec: Object, volumes: frozenset[str], po
         if target and all(other.get("name") != target for other in (*found, *inits)):
             out.append(Cause.not_found(f"{at}.targetContainerName", target))
         _unique_name(out, at, container, seen)
-        for field in ("ports", "lifecycle", "resources", *PROBES):
+        for field in ("ports", "lifecycle", "resources", "resizePolicy", "restartPolicy", *PROBES):
             if container.get(field):
                 out.append(Cause.forbidden(f"{at}.{field}", NOT_EPHEMERAL))
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            for field in ("subPath", "subPathExpr"):
+                if mount.get(field):
+                    out.append(Cause.forbidden(f"{at}.volumeMounts[{number}].{field}", NOT_EPHEMERAL))
 
 
 def _unique_name(out: Causes, path: str, container: Object, seen: set[str]) -> None:

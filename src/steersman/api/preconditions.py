@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from steersman.api import errors, versions
+from steersman.api import errors, pod_parts, versions
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key, Object
@@ -36,6 +36,8 @@ def check_subresource(request: Request, kind: Kind) -> None:
     """Raises 405 for a subresource that this verb does not have."""
     part = request.subresource
     if not part or (part in STATUS_PARTS and part in kind.subresources):
+        return
+    if part in pod_parts.PARTS and kind.gk == pod_parts.POD:
         return
     if part != "finalize" or kind.gk != NAMESPACE or request.verb != "update":
         raise errors.method_not_allowed(f"{kind.plural}/{part}", request.verb, kind.group)

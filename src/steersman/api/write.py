@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import declared, defaults, errors, validate
+from steersman.api import declared, defaults, errors, pod_parts, validate
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -21,7 +21,7 @@ from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
-from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
+from steersman.kernel.value import EMPTY, Frozen, freeze
 
 SYSTEM_META: Final = (
     "name",
@@ -361,6 +361,8 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         new = _with_status(kind, old, body, by, warnings)
     elif by.subresource == "finalize":
         new = _with_finalizers(kind, old, body, by, warnings)
+    elif by.subresource in pod_parts.PARTS:
+        new = _with_pod_part(kind, old, body, by, warnings)
     else:
         new = _with_body(kind, old, body, by, warnings)
     status_only = by.subresource == "status"
@@ -404,6 +406,20 @@ def _with_finalizers(kind: Kind, old: Object, body: Mapping[str, Any], by: By, w
     if isinstance(given, dict) and not given.get("finalizers"):  # none is what they all work towards: no default here
         section = EMPTY_SECTION
     return old.replace(spec=_keep(old.spec, section), rv=0)
+
+
+def _with_pod_part(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
+    """What the ephemeralcontainers or the resize of a pod changes of its spec."""
+    name = old.key.name
+    given = take_part(kind, "spec", body.get("spec") or EMPTY, name, by._replace(judge=False), warnings)
+    value, causes = pod_parts.revised(by.subresource, old, given)
+    if causes and by.judge:
+        raise errors.invalid(kind.kind, name, causes, kind.group)
+    spec = _keep(old.spec, take_section(kind, "spec", value, name, by, warnings))
+    if spec is old.spec:
+        return old
+    meta = {**old.meta.value, "generation": old.meta.value.get("generation", 0) + 1}
+    return old.replace(spec=spec, meta=Section(Frozen(meta)), rv=0)
 
 
 def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
@@ -460,35 +476,3 @@ def _change_causes(
                 causes += validate.change(kind, part, a.get(part), b.get(part))
         causes += validate.frozen_data(kind, a, b)
     return causes
-
-
-_bound: dict[tuple[Section | None, str], Section] = {}
-
-
-def bind(old: Object, node_name: str, time: str, given: Mapping[str, Any] = EMPTY) -> Object:
-    """A pod placed on a node at `time`: its spec stays shared, its condition PodScheduled turns true, and it gets the
-    labels and annotations `given`. Nobody manages what a binding writes, as in Kubernetes."""
-    place = (old.status, time)
-    status = _bound.get(place)
-    if status is None:
-        if len(_bound) >= INTERN_LIMIT:
-            _bound.clear()
-        status = _bound[place] = _scheduled(old.status, time)
-    meta = old.meta
-    added = {field: given[field] for field in ("labels", "annotations") if given.get(field)}
-    if added:
-        merged = {field: Frozen({**meta.value.get(field, EMPTY), **value}) for field, value in added.items()}
-        meta = Section(Frozen({**meta.value, **merged}))
-    return old.replace(node=node_name, status=status, meta=meta, rv=0)
-
-
-def _scheduled(old: Section | None, time: str) -> Section:
-    """A pod's status with PodScheduled true; pods of one birth that are bound in one second share it."""
-    before: Mapping[str, Any] = EMPTY if old is None else old.value
-    value = {field: item for field, item in before.items() if field != "nominatedNodeName"}
-    given = value.get("conditions", ())
-    kept = [condition for condition in given if condition.get("type") != "PodScheduled"]
-    known = next((c for c in given if c.get("type") == "PodScheduled" and c.get("status") == "True"), None)
-    condition = known or Frozen({"type": "PodScheduled", "status": "True", "lastTransitionTime": time})
-    value["conditions"] = FrozenList([*kept, condition])
-    return Section(Frozen(value))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from steersman.api import pod_parts
 from steersman.api.aliases import aliases
 from steersman.api.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
@@ -85,6 +86,8 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
             verbs = ("get", "patch", "update")
         elif (endpoint.name, kind.gk) in CREATED:
             verbs = ("create",)
+        elif endpoint.name in pod_parts.PARTS and kind.gk == pod_parts.POD:
+            verbs = ("get", "patch", "update")
         elif (endpoint.name, kind.gk) in STREAMED:
             verbs = ("create", "get")
         elif (endpoint.name, kind.gk) == ("log", ("", "Pod")):
