@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from steersman.api import declared, errors, fields, managed, pod_parts, write
+from steersman.api import apply_across, conversion, declared, errors, fields, managed, pod_parts, write
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -32,7 +32,7 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     config = _take_config(kind, key, body, by, warnings)
     claimed = union(_claimed(kind, config), _claimed_empty(body, by))
     if old is None:
-        written = write.create(kind, key, _merge_body(kind, None, config), uid, by._replace(validation="Ignore"))
+        written = write.create(kind, key, merge_body(kind, None, config), uid, by._replace(validation="Ignore"))
         obj = written.obj
         entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, by.time, claimed)
         obj.managers = (entry,) if claimed else ()
@@ -41,27 +41,31 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
         old = old.replace(managers=_before(kind, old, by))
     mine = next((m for m in old.managers if _is_mine(m, by)), None)
     others = tuple([m for m in old.managers if m is not mine])
-    merged = _merge_body(kind, old, config)
+    merged = merge_body(kind, old, config)
     if mine is not None:
-        merged = _prune(kind, merged, mine.fields, claimed, others)
+        if kind.converted is None:
+            merged = prune(kind, merged, mine.fields, claimed, others)
+        else:
+            merged = apply_across.pruned(kind, old, merged, config, claimed, mine, others)
     new = _next(kind, old, merged, by, warnings)
     change = managed.changes(kind, old, new)
-    causes = _conflicts(others, change[0])
+    across = conversion.across(kind, old, new)
+    causes = _conflicts(others, change[0], across)
     if causes and not force:
-        if by.manager == declared.KUBECTL:
+        if by.manager == declared.KUBECTL and across is None:
             causes = _conflicts(others, difference(change[0], declared.allowed_conflicts(kind, old)))
         if causes:
             raise errors.apply_conflict(causes)
     if by.manager == declared.KUBECTL and not by.subresource:
         new = _noted(new, body)
     same = new.same_content(old)
-    if same and mine is not None and mine.fields == claimed:
+    if same and mine is not None and mine.fields == claimed and mine.api_version == kind.api_version:
         return Written(old, tuple(warnings))
     time = by.time if mine is None or not same else mine.time
     entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, time, claimed)
     if same:
         new = old.replace(rv=0)
-    new.managers = (*managed.after_loss(others, change), *((entry,) if claimed else ()))
+    new.managers = (*managed.after_loss(others, change, across), *((entry,) if claimed else ()))
     return Written(new, tuple(warnings))
 
 
@@ -166,7 +170,8 @@ def _claimed_empty(body: Mapping[str, Any], by: By) -> FieldSet:
     return node({"f:metadata": node(empty)}) if empty and not by.subresource else NOTHING
 
 
-def _merge_body(kind: Kind, old: Object | None, config: Mapping[str, Any]) -> dict[str, Any]:
+def merge_body(kind: Kind, old: Object | None, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of an object with a configuration laid over it."""
     out: dict[str, Any] = dict(EMPTY if old is None else old.value)
     out.pop("apiVersion", None)
     out.pop("kind", None)
@@ -235,7 +240,7 @@ def _merge_items(schema: Schema, old: dict[str, Any], new: dict[str, Any]) -> li
     return out
 
 
-def _prune(
+def prune(
     kind: Kind, merged: dict[str, Any], last: FieldSet, claimed: FieldSet, others: tuple[Manager, ...]
 ) -> dict[str, Any]:
     """Takes out what this manager applied last, no longer does, and nobody else owns."""
@@ -278,9 +283,11 @@ def _remove(schema: Schema | None, value: Any, last: FieldSet, kept: FieldSet) -
     return Frozen(out) if in_map else FrozenList(out.values())
 
 
-def _conflicts(others: tuple[Manager, ...], changed: FieldSet) -> list[Cause]:
+def _conflicts(others: tuple[Manager, ...], changed: FieldSet, across: managed.Across | None = None) -> list[Cause]:
     causes: list[Cause] = []
     for entry in others:
+        if across is not None:
+            changed = (across(entry.api_version) or fields.SAME)[0]
         version = entry.api_version if entry.operation == "Update" else ""
         for path in _paths(intersection(entry.fields, changed), ()):
             text = path_text(path)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, crd, deletion, errors, eviction, names, preconditions, versions, write
+from steersman.api import apply, conversion, crd, deletion, errors, eviction, names, preconditions, versions, write
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
@@ -98,6 +98,10 @@ class Api:
         if kind.custom:
             kind = _asked_version(kind, request)
             versions.check(store, kind, request)
+            if kind.origin is not None and kind.origin.webhook is not None:
+                return conversion.asking(
+                    store, kind, lambda k: versions.settle(store, k, request, handler(store, request, k))
+                )
             return versions.settle(store, kind, request, handler(store, request, kind))
         outcome = handler(store, request, kind)
         if kind.gk == CRD:

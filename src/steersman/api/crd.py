@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api import errors, formats
+from steersman.api import ca_bundle, errors, formats
 from steersman.api.crd_schema_rules import nodes
 from steersman.api.definition import CRD, condition_holds
 from steersman.api.errors import Cause
@@ -63,7 +63,9 @@ def _written(store: Store, old: Object | None, new: Object, time: str) -> Object
     spec, before = new.spec_value or EMPTY, EMPTY if old is None else (old.status_value or EMPTY)
     causes = _name_causes(new, spec) + _approval_causes(old, new, spec)
     if old is not None:
-        causes += _change_causes(old.spec_value or EMPTY, spec, condition_holds(before, "Established"))
+        established = condition_holds(before, "Established")
+        causes += _change_causes(old.spec_value or EMPTY, spec, established)
+        causes += _bundle_causes(old.spec_value or EMPTY, spec) if established else []
     storage = next((v["name"] for v in spec.get("versions") or () if v.get("storage")), "")
     versions = list(before.get("storedVersions") or ())
     if storage not in versions:
@@ -124,7 +126,10 @@ def named(
     conditions = with_condition(status.get("conditions") or (), "NamesAccepted", found, time)
     if not any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
         established = ("False", "NotAccepted", "not all names are accepted")
-        if not problem:
+        client = ((spec.get("conversion") or EMPTY).get("webhook") or EMPTY).get("clientConfig") or EMPTY
+        if not problem and ca_bundle.fault(client.get("caBundle")):
+            established = ("False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
+        elif not problem:
             established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
         conditions = with_condition(conditions, "Established", established, time)
     kept = {name: accepted[name] for name in _NAMES if accepted.get(name)}
@@ -225,6 +230,18 @@ def _change_causes(old: Mapping[str, Any], new: Mapping[str, Any], established: 
         if was != wanted:
             causes.append(Cause.invalid(path, wanted, "field is immutable"))
     return causes
+
+
+def _bundle_causes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Cause]:
+    """Authorities that cannot be read are let pass before a kind is served, and where there were such before."""
+    before, after = [
+        ((spec.get("conversion") or EMPTY).get("webhook") or EMPTY).get("clientConfig") or EMPTY for spec in (old, new)
+    ]
+    text, was = after.get("caBundle"), before.get("caBundle")
+    problem = "" if text == was else ca_bundle.fault(text)
+    if not problem or (was and ca_bundle.fault(was)):
+        return []
+    return [Cause.invalid("spec.conversion.webhookClientConfig.caBundle", text, problem)]
 
 
 def _stored_causes(spec: Mapping[str, Any], stored: list[str]) -> list[Cause]:

@@ -74,6 +74,8 @@ class Kind:
 
     alias: Any = None
     """How a stored kind looks in this version of it (`aliases.Alias`); None: this kind is stored as it is."""
+    converted: Any = None
+    """What its conversion webhook has said, for the request under way (`conversion.Answers`); None: not asked."""
 
     api_version: str = field(init=False)
     """`apps/v1`, or `v1` for the core group: the object's apiVersion field."""

@@ -6,7 +6,7 @@ creates an object owns all of it but what only the server writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.api import fields
@@ -15,6 +15,9 @@ from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, difference, node,
 from steersman.kernel.object import Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
+Across = Callable[[str], fields.Change | None]
+"""What a change is in the version of an entry's apiVersion, where versions name their fields differently; None when
+there is no such version any more, and the entry goes."""
 OPEN_META: Final = ("generateName", "labels", "annotations", "ownerReferences", "finalizers")
 """Metadata that clients write, and that is managed."""
 MAX_UPDATERS: Final = 10
@@ -125,11 +128,18 @@ def _section_change(kind: Kind, part: str, before: Section | None, after: Sectio
     return fields.compare(kind.schema.fields.get(part), before.peek(), after.value)
 
 
-def after_loss(managers: tuple[Manager, ...], change: fields.Change) -> tuple[Manager, ...]:
+def after_loss(
+    managers: tuple[Manager, ...], change: fields.Change, across: Across | None = None
+) -> tuple[Manager, ...]:
     """What the entries still own when somebody else made the change; entries that own nothing go."""
     changed, removed = change
     out = []
     for entry in managers:
+        if across is not None:
+            seen = across(entry.api_version)
+            if seen is None:
+                continue
+            changed, removed = seen
         left = difference(entry.fields, changed)
         if removed:
             left = difference(left, removed)
@@ -141,7 +151,13 @@ def after_loss(managers: tuple[Manager, ...], change: fields.Change) -> tuple[Ma
 
 
 def record_update(
-    kind: Kind, managers: tuple[Manager, ...], change: fields.Change, name: str, subresource: str, time: str
+    kind: Kind,
+    managers: tuple[Manager, ...],
+    change: fields.Change,
+    name: str,
+    subresource: str,
+    time: str,
+    across: Across | None = None,
 ) -> tuple[Manager, ...]:
     """managedFields after an update by `name` at `time`: it owns what it changed, the others no longer do."""
     changed, removed = change
@@ -151,7 +167,7 @@ def record_update(
         if same and entry.api_version == kind.api_version:
             mine = entry
             break
-    others = after_loss(managers if mine is None else tuple([m for m in managers if m is not mine]), change)
+    others = after_loss(managers if mine is None else tuple([m for m in managers if m is not mine]), change, across)
     owned = NOTHING if mine is None else mine.fields
     owned = union(difference(owned, removed) if removed else owned, changed)
     if not owned:

@@ -6,14 +6,15 @@ that form and turned back into the storage version at the end (`settle`). So a d
 nobody touches. Source of the facts: apiextensions-apiserver 0.36, pkg/apiserver/customresource_handler.go,
 pkg/apiserver/schema/pruning, pkg/apiserver/schema/defaulting.
 
-A conversion webhook is asked where `shown` and `settle` only rewrite apiVersion: `needs_webhook` says when.
+Where a definition has a conversion webhook, its word stands for the rewriting of apiVersion (`conversion`);
+`needs_webhook` says when.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from steersman.api import aliases, defaults, errors, instance_rules
+from steersman.api import aliases, conversion, defaults, errors, instance_rules
 from steersman.api.kinds import Kind
 from steersman.api.pruning import prune
 from steersman.api.schema import Schema
@@ -37,15 +38,12 @@ def needs_webhook(kind: Kind, obj: Object) -> bool:
 def shown(kind: Kind, obj: Object) -> Object:
     """A stored object in a version of its custom kind; the very object when that is how it is stored.
 
-    Raises `ApiError` 500 when that takes a conversion webhook.
+    Raises `conversion.Unconverted` when its webhook has not been asked, and `ApiError` 500 when it failed.
     """
     if kind.alias is not None:
         return aliases.shown(kind, obj)
     if needs_webhook(kind, obj):
-        raise errors.internal(
-            f"conversion webhook for {obj.api_version}, Kind={kind.kind} failed: conversion webhooks are not called "
-            f"by this version; read {obj.api_version}"
-        )
+        return _by_webhook(kind, obj)
     stored = _stored_kind(kind, obj)
     spec = _part(kind, stored, "spec", obj.spec)
     status = _part(kind, stored, "status", obj.status)
@@ -53,6 +51,16 @@ def shown(kind: Kind, obj: Object) -> Object:
     if obj.api_version == kind.api_version and spec is obj.spec and status is obj.status and rest is obj.rest:
         return obj
     return Object(obj.key, kind.api_version, obj.rv, obj.meta, spec, rest, status, obj.managers, obj.node)
+
+
+def _by_webhook(kind: Kind, obj: Object, wanted: Kind | None = None) -> Object:
+    """An object in the version `wanted`, or that of `kind`, which has the answers. First it is made complete in its
+    own version, unless it was just `wanted` so."""
+    own = None if kind.origin is None else kind.origin.siblings.get(obj.api_version.rpartition("/")[2])
+    if own is None:
+        raise conversion.failed(f"request to convert CR from an invalid group/version: {obj.api_version}")
+    complete = obj if wanted is not None else shown(own, obj)
+    return conversion.converted(kind.converted or {}, wanted or kind, complete)
 
 
 def _stored_kind(kind: Kind, obj: Object) -> Kind:
@@ -149,9 +157,6 @@ def stored(kind: Kind, obj: Object) -> Object:
     if kind.origin is None or kind.origin.storage == kind.version:
         return obj
     if kind.origin.webhook is not None:
-        raise errors.internal(
-            f"conversion webhook for {obj.api_version}, Kind={kind.kind} failed: conversion webhooks are not called "
-            f"by this version; write {kind.group}/{kind.origin.storage}"
-        )
+        return _by_webhook(kind, obj, kind.origin.siblings[kind.origin.storage])
     api_version = f"{kind.group}/{kind.origin.storage}"
     return Object(obj.key, api_version, obj.rv, obj.meta, obj.spec, obj.rest, obj.status, obj.managers, obj.node)

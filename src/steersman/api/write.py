@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import declared, defaults, errors, pod_parts, validate
+from steersman.api import conversion, declared, defaults, errors, pod_parts, validate
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -377,13 +377,14 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     if not managers:  # nobody is on record, so nobody is put there before the first apply
         new.managers = ()
         return Written(new, tuple(warnings))
-    if status_only:
+    across = conversion.across(kind, old, new)
+    if status_only and across is None:
         entries = reported(kind, old, new, by.manager, by.time)
         if entries is not None:
             new.managers = entries
             return Written(new, tuple(warnings))
     change = changes(kind, old, new)
-    new.managers = record_update(kind, managers, change, by.manager, by.subresource, by.time)
+    new.managers = record_update(kind, managers, change, by.manager, by.subresource, by.time, across)
     return Written(new, tuple(warnings))
 
 

@@ -1,4 +1,4 @@
-"""Admission webhooks in a check: models of them, each call an Action of its own."""
+"""Webhooks in a check: models of them, each call an Action of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 from steersman.api.admission.hook import Hook
 from steersman.check.faults import ScenarioError
-from steersman.kernel.value import freeze
+from steersman.kernel.value import freeze, thaw
 
 UID = "model"
 """The uid of every review: models know no other, and two equal questions are one."""
@@ -29,18 +29,32 @@ class HookModels:
 
     def call(self, kind: str, question: tuple[Hook, ...]) -> list[dict[str, Any]]:
         """The answers of the models. Raises `ScenarioError`."""
-        return [self._answer(hook) for hook in question]
+        return [self._converted(hook) if kind == "convert" else self._answer(hook) for hook in question]
 
-    def _answer(self, hook: Hook) -> dict[str, Any]:
+    def _converted(self, hook: Hook) -> dict[str, Any]:
+        """The answer of a model of a conversion webhook."""
+        said = self._said(hook)
+        objects = said if isinstance(said, list) else None
+        if objects is None or len(objects) != len(hook.review["request"]["objects"]):
+            raise ScenarioError(
+                f"the model of {hook.name!r} gave {said!r}; give a list with each of request.objects, converted"
+            )
+        response = {"uid": UID, "convertedObjects": thaw(freeze(objects)), "result": {"status": "Success"}}
+        return {"apiVersion": hook.review["apiVersion"], "kind": "ConversionReview", "response": response}
+
+    def _said(self, hook: Hook) -> Any:
         model = self._models.get(hook.name)
         if model is None:
             raise ScenarioError(f"the webhook {hook.name!r} is called; model it with w.webhook({hook.name!r}, model)")
         try:
-            said = model(freeze(hook.review["request"]))
+            return model(freeze(hook.review["request"]))
         except Exception as error:
             raise ScenarioError(
                 f"the model of the webhook {hook.name!r} failed: {type(error).__name__}: {error}"
             ) from error
+
+    def _answer(self, hook: Hook) -> dict[str, Any]:
+        said = self._said(hook)
         if said is not None and (not isinstance(said, dict) or not set(said) <= set(ANSWERED)):
             raise ScenarioError(
                 f"the model of the webhook {hook.name!r} gave {said!r}; give None or {', '.join(ANSWERED)}"

@@ -189,7 +189,10 @@ class Scenario:
 
     def webhook(self, name: str, model: Callable[[Any], Any]) -> Scenario:
         """The model of an admission webhook that an applied configuration names: a function of the AdmissionRequest.
-        It gives the `response` (allowed, status, warnings, and patch as a list of operations), or None to allow."""
+        It gives the `response` (allowed, status, warnings, and patch as a list of operations), or None to allow.
+
+        The model of the conversion webhook of a definition has the name `conversion_webhook_for_` and that of the
+        definition. It is a function of the ConversionRequest and gives a list of the converted objects."""
         self._hooks.add(name, model)
         return self
 

@@ -40,11 +40,13 @@ from steersman.serve.change import Change, Changed
 from steersman.serve.columns import columns_of
 from steersman.serve.computed import COMPUTED, Seen, objects
 from steersman.serve.connect import connect
+from steersman.serve.converting import Converter
 from steersman.serve.discovery import Discovery
 from steersman.serve.encoding import compressed
 from steersman.serve.frames import Frames
 from steersman.serve.health import PATHS as HEALTH_PATHS
 from steersman.serve.health import Check, Health
+from steersman.serve.hooks import Hooks
 from steersman.serve.listing import check_not_ahead, list_page
 from steersman.serve.logs import log_answer
 from steersman.serve.message import Request, Response
@@ -107,6 +109,7 @@ class App:
         self.url = ""
         """Where clients reach it, for documents that must say so."""
         self.frames = Frames()
+        self.converter = Converter(backend, Hooks())
         self._documents: tuple[object, Served, Discovery, OpenApi] | None = None
 
     async def __call__(self, request: Request) -> Response:
@@ -224,13 +227,13 @@ class App:
         if route.kind.gk in COMPUTED:
             return self._computed(request, route, shown)
         if verb == "get":
-            return self._get(request, route, shown)
+            return await self._get(request, route, shown)
         if verb in ("list", "watch"):
-            return self._list(request, route, shown)
+            return await self._list(request, route, shown)
         if route.kind.gk in REVIEWS:
             done = reviews.answer(self.access, request, user, route)
-            return self._changed(route, done, shown)
-        change = Change(self.backend, route, request, user.name, user, self._no_create(user, ask))
+            return await self._changed(route, done, shown)
+        change = Change(self.backend, route, request, user.name, user, self._no_create(user, ask), self.converter)
         if route.part is not None and route.part.name == "scale":
             done = await write_scale(change)
         elif verb == "create":
@@ -241,7 +244,7 @@ class App:
             done = await change.patch()
         else:
             done = await (change.delete() if route.name else change.delete_collection())
-        return self._changed(route, done, shown)
+        return await self._changed(route, done, shown)
 
     def _no_create(self, user: User, ask: Ask) -> errors.ApiError | None:
         """Why a patch may not create the object if it is not there: that needs the verb create, too."""
@@ -270,15 +273,21 @@ class App:
         ]
         return list_answer(kind, kept, {"resourceVersion": str(backend.store.rev)}, shown)
 
-    def _list(self, request: Request, route: Route, shown: Shown) -> Response:
+    async def _list(self, request: Request, route: Route, shown: Shown) -> Response:
         options = list_options(request.query)
         if route.kind.alias is not None and options.fields:
             options = options._replace(fields=aliases.field_text(route.kind, options.fields))
         if options.watch:
-            watch = Watch(self.backend, self.frames, route.kind, route.namespace, options, shown)
+            asks = self.converter if route.kind.origin is not None and route.kind.origin.webhook is not None else None
+            watch = await self.converter.read(
+                route.kind,
+                lambda k: Watch(self.backend, self.frames, k, route.namespace, options, shown, converter=asks),
+            )
             stream = self.telemetry.watching(Asked(*request.labels), watch.stream())
             return Response(200, JSON_HEADERS, stream)
-        page = list_page(self.backend, route.kind, route.namespace, options)
+        page = await self.converter.read(
+            route.kind, lambda kind: list_page(self.backend, kind, route.namespace, options)
+        )
         meta: dict[str, Any] = {"resourceVersion": str(page.rev)}
         if page.token:
             meta["continue"] = page.token
@@ -286,20 +295,24 @@ class App:
                 meta["remainingItemCount"] = page.remaining
         return list_answer(route.kind, page.items, meta, shown)
 
-    def _get(self, request: Request, route: Route, shown: Shown) -> Response:
+    async def _get(self, request: Request, route: Route, shown: Shown) -> Response:
         if route.part is not None and route.part.name == "scale":
-            return json_answer(200, orjson.dumps(read_scale(Change(self.backend, route, request, "")).document))
+            scale = await read_scale(Change(self.backend, route, request, "", converter=self.converter))
+            return json_answer(200, orjson.dumps(scale.document))
         wanted = request.query.get("resourceVersion")
         if wanted:
             check_not_ahead(revision(wanted), self.backend.store.rev)
-        found = preconditions.existing(self.backend.store, Key(*route.kind.gk, route.namespace, route.name), route.kind)
+        key = Key(*route.kind.gk, route.namespace, route.name)
+        found = await self.converter.read(route.kind, lambda k: preconditions.existing(self.backend.store, key, k))
         return json_answer(200, in_form(found, *shown))
 
-    def _changed(self, route: Route, done: Changed, shown: Shown) -> Response:
+    async def _changed(self, route: Route, done: Changed, shown: Shown) -> Response:
         kind = route.kind
         if kind.custom or kind.alias is not None:
             obj, objs = done.obj, done.objs
-            done = done._replace(obj=None if obj is None else versions.shown(kind, obj))
+            if obj is not None:
+                seen = obj
+                done = done._replace(obj=await self.converter.read(kind, lambda k: versions.shown(k, seen)))
             if objs is not None and kind.alias is not None:
                 done = done._replace(objs=[versions.shown(kind, one) for one in objs])
         if done.objs is not None:

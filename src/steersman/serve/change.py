@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from steersman.api import aliases, errors, eviction
-from steersman.api.kinds import Kinds
+from steersman.api.kinds import Kind, Kinds
 from steersman.api.patched import accepted, patched
 from steersman.api.sent import meta_of
 from steersman.api.user import User
@@ -17,11 +17,13 @@ from steersman.kernel.object import Key, Object
 from steersman.serve import message
 from steersman.serve.backend import Backend
 from steersman.serve.body import Body, read_object, read_patch
+from steersman.serve.converting import Converter
 from steersman.serve.evict import evict, options_of
-from steersman.serve.listing import list_page
+from steersman.serve.listing import Page, list_page
 from steersman.serve.options import delete_options, list_options, manager_of, write_options
 from steersman.serve.route import Route
 
+Made = TypeVar("Made")
 DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 RETURNED_WHEN_GONE: Final = frozenset(
     {
@@ -67,6 +69,8 @@ class Change(NamedTuple):
     """Who `actor` is, for what has to be decided about the object itself."""
     no_create: errors.ApiError | None = None
     """Why an apply must not create what is not there."""
+    converter: Converter | None = None
+    """Who has objects converted, for a kind that needs it."""
 
     # -- create, update, patch ---------------------------------------------------------------------------------
 
@@ -197,7 +201,7 @@ class Change(NamedTuple):
         options = self._delete_options()
         if options["uid"] or options["rv"]:
             raise errors.bad_request("preconditions name one object; they cannot be met by a collection")
-        found = list_page(self.backend, self.route.kind, self.route.namespace, list_options(self.http.query)).items
+        found = (await self.read(self._page)).items
         for start in range(0, len(found), DELETED_AT_ONCE):
             batch = found[start : start + DELETED_AT_ONCE]
             done = await asyncio.gather(*[self._delete_one(obj, options) for obj in batch], return_exceptions=True)
@@ -205,6 +209,14 @@ class Change(NamedTuple):
                 if isinstance(outcome, BaseException) and not isinstance(outcome, errors.NotFound):
                     raise outcome
         return Changed(200, objs=found)
+
+    def _page(self, kind: Kind) -> Page:
+        return list_page(self.backend, kind, self.route.namespace, list_options(self.http.query))
+
+    async def read(self, act: Callable[[Kind], Made]) -> Made:
+        """`Converter.read` of the route's kind."""
+        kind = self.route.kind
+        return act(kind) if self.converter is None else await self.converter.read(kind, act)
 
     async def _delete_one(self, obj: Object, options: dict[str, Any]) -> Reply:
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))

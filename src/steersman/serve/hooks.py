@@ -37,17 +37,18 @@ class Hooks:
 
     async def call(self, kind: str, question: tuple[Hook, ...]) -> list[dict[str, Any]]:
         """The answers, in the order of the question."""
-        return list(await asyncio.gather(*[_answer(hook) for hook in question]))
+        return list(await asyncio.gather(*[_answer(kind, hook) for hook in question]))
 
 
-async def _answer(hook: Hook) -> dict[str, Any]:
+async def _answer(kind: str, hook: Hook) -> dict[str, Any]:
     if hook.fault:
         return unanswered(hook.fault)
     seconds = min(max(hook.timeout, 1), MAX_TIMEOUT)
-    where = f'Post "{hook.url}?timeout={seconds}s"'
+    query = "" if kind == "convert" else f"?timeout={seconds}s"  # a conversion is not told its time
+    where = f'Post "{hook.url}{query}"'
     try:
         async with asyncio.timeout(seconds):
-            return await _ask(hook, seconds)
+            return await _ask(hook, query)
     except TimeoutError:
         return unanswered(f"{where}: context deadline exceeded", True)
     except Failed as failure:
@@ -58,7 +59,7 @@ async def _answer(hook: Hook) -> dict[str, Any]:
         return unanswered(f"{where}: {error.strerror if isinstance(error, OSError) and error.strerror else error}")
 
 
-async def _ask(hook: Hook, seconds: int) -> dict[str, Any]:
+async def _ask(hook: Hook, query: str) -> dict[str, Any]:
     """One exchange. Raises `Failed`, and what connections raise."""
     uid = str(uuid.uuid4())
     review = {**hook.review, "request": {**hook.review["request"], "uid": uid}}
@@ -70,7 +71,7 @@ async def _ask(hook: Hook, seconds: int) -> dict[str, Any]:
     try:
         body = orjson.dumps(review)
         head = (
-            f"POST {parts.path or '/'}?timeout={seconds}s HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            f"POST {parts.path or '/'}{query} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
             "Content-Type: application/json\r\nAccept: application/json, */*\r\nUser-Agent: steersman-admission\r\n"
             f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         )
@@ -79,7 +80,7 @@ async def _ask(hook: Hook, seconds: int) -> dict[str, Any]:
         status, answer = await _read(reader)
     finally:
         writer.transport.abort()
-    return _checked(status, answer, uid)
+    return _checked(status, answer, "" if review["apiVersion"].endswith("/v1beta1") else uid)
 
 
 @lru_cache(maxsize=256)
@@ -138,7 +139,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def _checked(status: int, body: bytes, uid: str) -> dict[str, Any]:
-    """The review of an answer. Raises `Failed`."""
+    """The review of an answer; `uid`: what it must repeat, "" for reviews of old that need not. Raises `Failed`."""
     if status == 404:
         raise Failed("the server could not find the requested resource")
     if not 200 <= status < 300:
@@ -151,6 +152,6 @@ def _checked(status: int, body: bytes, uid: str) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise Failed("couldn't get version/kind; json parse error: the answer is no object")
     response = answer.get("response")
-    if isinstance(response, Mapping) and response.get("uid") != uid:
+    if uid and isinstance(response, Mapping) and response.get("uid") != uid:
         raise Failed(f"expected response.uid={json.dumps(uid)}, got {json.dumps(response.get('uid') or '')}")
     return answer

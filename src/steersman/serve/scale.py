@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api import errors, patch, preconditions
+from steersman.api import errors, patch, preconditions, versions
 from steersman.api.custom import ScalePaths
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patched import accepted
@@ -22,9 +22,9 @@ BUILTIN: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ())
 """Where built-in workloads have their numbers; their selectors are objects, written as text."""
 
 
-def read_scale(change: Change) -> Changed:
+async def read_scale(change: Change) -> Changed:
     """GET of `scale`."""
-    obj, kind = _workload(change), change.route.kind
+    obj, kind = await _workload(change), change.route.kind
     paths = _paths(kind)
     if kind.custom and _nested(obj, paths.replicas) is None:
         path = errors.quote("." + ".".join(paths.replicas))
@@ -34,7 +34,7 @@ def read_scale(change: Change) -> Changed:
 
 async def write_scale(change: Change) -> Changed:
     """PUT or PATCH of `scale`: sets the replicas of the workload. Raises ApiError."""
-    old, kind = _workload(change), change.route.kind
+    old, kind = await _workload(change), change.route.kind
     before = _scale_of(kind, old)
     content_type, data = change.http.headers.get("content-type"), change.http.body
     if change.http.method == "PUT":
@@ -57,12 +57,17 @@ async def write_scale(change: Change) -> Changed:
     for field in reversed(_paths(kind).replicas):
         change_of = {field: change_of}
     reply = await change.send("patch", "", change_of, options)
-    return Changed(reply.code, document=_scale_of(kind, reply.obj or old), warnings=reply.warnings)
+    new = reply.obj
+    if new is not None and kind.custom:
+        told = new
+        new = await change.read(lambda k: versions.shown(k, told))
+    return Changed(reply.code, document=_scale_of(kind, new or old), warnings=reply.warnings)
 
 
-def _workload(change: Change) -> Object:
-    kind, route = change.route.kind, change.route
-    return preconditions.existing(change.backend.store, Key(*kind.gk, route.namespace, route.name), kind)
+async def _workload(change: Change) -> Object:
+    route = change.route
+    key = Key(*route.kind.gk, route.namespace, route.name)
+    return await change.read(lambda kind: preconditions.existing(change.backend.store, key, kind))
 
 
 def _paths(kind: Kind) -> ScalePaths:

@@ -24,6 +24,7 @@ from steersman.kernel.object import Object
 from steersman.serve.accept import TABLE
 from steersman.serve.answer import Shown
 from steersman.serve.backend import Backend
+from steersman.serve.converting import Converter
 from steersman.serve.frames import Frames, frame
 from steersman.serve.listing import check_not_ahead
 from steersman.serve.options import ListOptions
@@ -58,6 +59,8 @@ class Watch:
     text: str = ""
     """The selectors, in canonical form."""
     rev: int = 0
+    converter: Converter | None = None
+    """Who has objects converted, for a kind that needs it."""
     initial: list[Object] | None = None
     """Objects to begin with; None: only changes are told."""
 
@@ -87,15 +90,24 @@ class Watch:
         ends = loop.time() + seconds
         due = loop.time() + BOOKMARK_SECONDS
         marked = -1 if self.initial is not None else self.rev
+        try:
+            await self._convert(self.initial or ())
+        except errors.ApiError as error:
+            yield _failed(error)
+            return
         for chunk in self._begin():
             yield chunk
         while True:
             sent = False
-            head = self.backend.store.rev
             try:
+                await self._convert_news()
+                head = self.backend.store.rev
                 news = self._news(head)
             except Gone as gone:
                 yield _expired(gone)
+                return
+            except errors.ApiError as error:
+                yield _failed(error)
                 return
             for chunk in news:
                 sent = True
@@ -120,6 +132,21 @@ class Watch:
                 yield _expired(gone)
                 return
 
+    async def _convert(self, objs: Iterable[Object]) -> bool:
+        """Has objects converted, if the kind needs that; whether time has passed. Raises `ApiError` 500."""
+        return self.converter is not None and await self.converter.ahead(self.kind, objs)
+
+    async def _convert_news(self) -> None:
+        """Has the events converted that `_news` is about to tell. Raises `Gone`, and `ApiError` 500."""
+        if self.converter is None:
+            return
+        self.kind.converted.clear()
+        while True:
+            events = self.backend.since(self.kind.gk, self.rev)
+            mine = [event for event in events if self.namespace in ("", event.key.namespace)]
+            if not await self._convert(obj for event in mine for obj in (event.old, event.new) if obj is not None):
+                return
+
     def _lasts(self) -> bool:
         """Whether the kind is still what it was when the watch began: one of another schema is another kind, whose
         clients have to list again, as in Kubernetes."""
@@ -129,7 +156,9 @@ class Watch:
             found = self.backend.api.at(self.backend.store).get(*self.kind.gk).in_version(self.kind.version)
         except UnknownKind:
             return False
-        return found is not None and found.schema is self.kind.schema
+        if found is None or found.origin is None or self.kind.origin is None:
+            return False
+        return found.schema is self.kind.schema and found.origin.webhook == self.kind.origin.webhook
 
     async def _changed(self) -> None:
         """Returns when there may be news of the kind, or of its definition."""
@@ -210,6 +239,11 @@ class Watch:
         elif self.shown.form.kind:
             body |= {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
         return frame("BOOKMARK", orjson.dumps(body))
+
+
+def _failed(error: errors.ApiError) -> bytes:
+    """What ends a watch of objects that cannot be shown."""
+    return frame("ERROR", orjson.dumps(error.status()))
 
 
 def _expired(gone: Gone) -> bytes:
