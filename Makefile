@@ -30,7 +30,7 @@ demo: venv-demo
 test: lint
 	$(PYTEST) -n $(WORKERS) $(if $(JUNIT),--junitxml=$(JUNIT)) $(PYTEST_ARGS)
 
-# Everything in tests/interop, also what is marked `interop` because it needs more than the venv has (none is, so far).
+# Everything in tests/interop, also what is marked `interop` because it needs more than the venv has: Go.
 test-interop: venv-dev
 	$(PYTEST) -m "not soak" tests/interop $(PYTEST_ARGS)
 

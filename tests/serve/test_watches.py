@@ -139,8 +139,10 @@ async def test_a_version_that_is_gone():
     plane = Plane(log=ChangeLog(max_events=2))
     for name in "abc":
         await plane.post(PODS, pod(name))
-    answer = await plane.get(WATCH + "&resourceVersion=1", code=410)
-    assert answer.json["reason"] == "Expired"
+    watch = await plane.watch(WATCH + "&resourceVersion=1")
+    (event,) = await watch.rest()
+    assert event["type"] == "ERROR"  # not an answer of 410: the watch has been granted
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
 @in_loop

@@ -74,14 +74,8 @@ class Watch:
         if fresh:
             self.initial = list(store.query(query))
             self.rev = store.rev
-        elif wanted:
-            self.rev = wanted
-            try:
-                self.backend.since(self.kind.gk, wanted)
-            except Gone:
-                raise errors.expired(f"too old resource version: {wanted}") from None
-        else:
-            self.rev = store.rev
+        else:  # one that fell off the log is told in the stream, as kube-apiserver does once a watch is granted
+            self.rev = wanted or store.rev
 
     async def stream(self) -> AsyncIterator[bytes]:
         """The chunks of the answer, until the time is over or the client goes away."""
