@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import http.client
 import json
 import logging
@@ -17,6 +18,7 @@ from steersman.serve import http as http_server
 from steersman.serve.http import Limits, Request, Response, serve
 
 from .harness import ask, connect, echo, in_loop, is_status, read_response, until
+from .plane import Plane, configmap
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,15 @@ from .harness import ask, connect, echo, in_loop, is_status, read_response, unti
         (414, b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: h\r\n\r\n"),
         (431, b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: y\r\n" * 15000 + b"\r\n"),
         (431, b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"y" * 70000 + b"\r\n\r\n"),
+        (400, b"GET / HTTP/1.1\nHost: h\n\n"),
+        (400, b"GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n b\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length : 5\r\n\r\nhello"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n"),
+        (400, b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;\nhello\r\n0\r\n\r\n"),
+        (400, b"GET / HTTP/1.1\r\nHost: h\r\nX\x00: a\r\n\r\n"),
+        (400, b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n"),
         (505, b"GET / HTTP/2.0\r\nHost: h\r\n\r\n"),
     ],
 )
@@ -221,3 +232,34 @@ async def test_random_bytes_do_no_harm(caplog: pytest.LogCaptureFixture) -> None
         await until(lambda: server.connections == 0)
     assert not loop_errors
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@in_loop
+async def test_a_large_body_of_nobody_is_refused_before_it_is_read() -> None:
+    plane = Plane()
+    small = b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: h\r\n"
+    known = b"Authorization: Bearer " + plane.token.encode() + b"\r\n"
+    body = json.dumps(configmap("a", k="v" * 100_000)).encode()
+    async with await serve(plane.app) as server:
+        for framing in (b"Content-Length: 2000000\r\n", b"Transfer-Encoding: chunked\r\n"):
+            for credential in (b"", b"Authorization: Bearer wrong\r\n"):
+                reader, writer = await connect(server)
+                writer.write(small + credential + framing + b"\r\n")  # and not one byte of the body
+                answer = await read_response(reader)
+                assert is_status(answer, 401) and answer[1]["connection"] == "close"
+                writer.close()
+        whole = small + known + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        assert (await ask(server, whole))[0] == 201
+        nobody = small + b"Content-Length: %d\r\n\r\n" % 2 + b"{}"
+        answer = await ask(server, nobody)
+        assert is_status(answer, 401) and answer[1].get("connection") != "close"
+
+
+@in_loop
+async def test_compressed_bodies_are_not_unpacked() -> None:
+    plane = Plane()
+    bomb = gzip.compress(b"[" * 10_000_000)
+    head = b"POST /api/v1/namespaces HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\nAuthorization: Bearer "
+    async with await serve(plane.app) as server:
+        raw = head + plane.token.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
+        assert is_status(await ask(server, raw), 400)

@@ -154,6 +154,14 @@ class Workspaces:
         inner = replace(request, path=unquote(slash + rest) or "/", raw_path=(slash + rest) or "/")
         return await workspace.app(inner)
 
+    def screen(self, request: message.Request) -> message.Response | None:
+        """What the workspace that is named says of the head of a request; the root where there is no such one."""
+        within = request.raw_path.startswith(f"/{PREFIX}/")
+        task = self._opening.get(request.raw_path.split("/", 3)[2]) if within else None
+        opened = task is not None and task.done() and not task.cancelled() and task.exception() is None
+        workspace = task.result() if task is not None and opened else self.root
+        return workspace.app.screen(request)
+
     async def _for(self, request: message.Request, name: str) -> Workspace:
         """Only who is known is told which workspaces there are."""
         if name != ROOT and name not in self._opening:

@@ -52,6 +52,10 @@ class Access:
         want = wanted(request.headers)
         return user if want is None else impersonated(user, want, ask, self._check)
 
+    def known(self, request: Request) -> None:
+        """Raises ApiError 401 unless the request's credentials are somebody's."""
+        self._authenticate(request)
+
     def decide(self, user: User, ask: Ask) -> Decision:
         """Whether a user may do that now."""
         return self.rbac.decide(self.backend.store, user, ask)

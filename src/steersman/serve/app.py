@@ -119,6 +119,14 @@ class App:
         self.telemetry.answered(Asked(*request.labels), response.status, time.perf_counter() - start)
         return compressed(request, response)
 
+    def screen(self, request: Request) -> Response | None:
+        """The refusal of a request whose body is not read yet, where its head is reason enough."""
+        try:
+            self.access.known(request)
+        except errors.ApiError as error:
+            return status_answer(error)
+        return None
+
     async def _guarded(self, request: Request) -> Response:
         try:
             return await self._answer(request)

@@ -18,7 +18,7 @@ from math import inf
 from steersman.serve.limits import Limits
 from steersman.serve.message import Request, Response, response_head, status_response
 from steersman.serve.pipe import Pipe
-from steersman.serve.reader import BODY, FRESH, HEAD, IDLE, Reader
+from steersman.serve.reader import BODY, FRESH, HEAD, IDLE, Reader, Screen
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -59,6 +59,8 @@ class Hub:
     connections: set[Connection] = field(default_factory=set)
     draining: bool = False
     empty: asyncio.Event = field(default_factory=asyncio.Event)
+    screen: Screen | None = None
+    """Refuses a large request by its head: what nobody sends is not kept."""
     _second: int = 0
     _date: bytes = b""
 
@@ -116,7 +118,7 @@ class Connection(asyncio.Protocol):
         if (tls := transport.get_extra_info("ssl_object")) is not None:
             self._tls = True
             certificate = tls.getpeercert(binary_form=True)
-        self._reader = Reader(self._hub.limits, self, self._peer, certificate)
+        self._reader = Reader(self._hub.limits, self, self._peer, certificate, self._hub.screen)
         self._read_by = self._hub.loop.time() + self._hub.limits.header_seconds
         if self._hub.draining:
             self.abort()

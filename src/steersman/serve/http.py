@@ -207,7 +207,8 @@ async def serve(
     loop = asyncio.get_running_loop()
     hosts = [host] if isinstance(host, str) else list(host)
     sockets = await _listen(loop, hosts, port)
-    return Server(Hub(handler, limits, loop), sockets, ssl)
+    hub = Hub(handler, limits, loop, screen=getattr(handler, "screen", None))
+    return Server(hub, sockets, ssl)
 
 
 async def _listen(loop: asyncio.AbstractEventLoop, hosts: list[str], port: int) -> list[socket.socket]:

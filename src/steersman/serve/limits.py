@@ -15,6 +15,9 @@ class Limits:
     header_bytes: int = 64 * 1024
     # kube-apiserver's MaxRequestBodyBytes: twice etcd's 1.5 MiB, for patches larger than their object.
     body_bytes: int = 3 * 1024 * 1024
+    # Bodies up to this size are read before anybody looks who sends them: most are smaller, and so need no second
+    # look at the credentials. With every connection busy it is 512 MiB.
+    unscreened_bytes: int = 64 * 1024
     # From the first byte of a request, or from a new connection, to the end of its headers. kube-apiserver
     # allows 32 s; a client on a working network needs one round trip.
     header_seconds: float = 15.0

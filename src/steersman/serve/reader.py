@@ -5,6 +5,7 @@ Parsing is llhttp's, through httptools, in its strict mode.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -34,11 +35,19 @@ class Sink(Protocol):
         """The client waits for a 100 before it sends the body."""
 
 
+Screen = Callable[[Request], Response | None]
+"""Judges a request by its head, before its body is read: the refusal, or None."""
+
+
 class _Breach(Exception):
     """Raised in a parser callback to stop the parser; carries the answer."""
 
-    def __init__(self, code: int, message: str) -> None:
-        self.response = status_response(code, message)
+    def __init__(self, response: Response) -> None:
+        self.response = response
+
+
+def _breach(code: int, message: str) -> _Breach:
+    return _Breach(status_response(code, message))
 
 
 class Reader:
@@ -49,9 +58,15 @@ class Reader:
     """
 
     def __init__(
-        self, limits: Limits, sink: Sink, peer: tuple[str, int] | None = None, certificate: bytes | None = None
+        self,
+        limits: Limits,
+        sink: Sink,
+        peer: tuple[str, int] | None = None,
+        certificate: bytes | None = None,
+        screen: Screen | None = None,
     ) -> None:
         self._limits = limits
+        self._screen = screen
         self._sink = sink
         self._peer = peer
         self._certificate = certificate
@@ -145,12 +160,12 @@ class Reader:
             return
         self._target += url
         if len(self._target) > self._limits.target_bytes:
-            raise _Breach(414, f"the request target is over {self._limits.target_bytes} bytes")
+            raise _breach(414, f"the request target is over {self._limits.target_bytes} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_size += len(name) + len(value) + 4  # ": " and CRLF
         if self._header_size > self._limits.header_bytes:
-            raise _Breach(431, self._too_many_headers())
+            raise _breach(431, self._too_many_headers())
         if not self._head_done:  # a trailer after a chunked body must never pass for a header
             self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
@@ -161,7 +176,7 @@ class Reader:
         assert self._parser is not None
         version = self._parser.get_http_version()
         if version not in ("1.1", "1.0"):
-            raise _Breach(505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
+            raise _breach(505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
         self._http11 = version == "1.1"
         self._keep_alive = self._parser.should_keep_alive()
         self._method = self._parser.get_method().decode("latin-1")
@@ -173,7 +188,7 @@ class Reader:
     def on_body(self, body: bytes) -> None:
         self._body_size += len(body)
         if self._body_size > self._limits.body_bytes:
-            raise _Breach(413, self._too_large())
+            raise _breach(413, self._too_large())
         if not self._body:
             self._body = body
         else:
@@ -197,34 +212,49 @@ class Reader:
         if not target.startswith(b"/"):
             scheme, found, after = target.partition(b"://")  # the form proxies use, RFC 9112 §3.2.2
             if not found or scheme.lower() not in (b"http", b"https"):
-                raise _Breach(400, "the request target must be a path")
+                raise _breach(400, "the request target must be a path")
             self._target = b"/" + after.partition(b"/")[2]
         if target.count(b"&") >= MAX_QUERY_FIELDS:
-            raise _Breach(400, f"the query has over {MAX_QUERY_FIELDS} parameters")
+            raise _breach(400, f"the query has over {MAX_QUERY_FIELDS} parameters")
 
     def _check_headers(self) -> None:
-        hosts = 0
+        hosts = announced = 0
         expected = ""
         for name, value in self._headers:
             if name == "host":
                 hosts += 1
             elif name == "content-length":
-                if int(value) > self._limits.body_bytes:  # llhttp has let only digits through
-                    raise _Breach(413, self._too_large())
+                announced = int(value)  # llhttp has let only digits through
+                if announced > self._limits.body_bytes:
+                    raise _breach(413, self._too_large())
+            elif name == "transfer-encoding":
+                announced = self._limits.body_bytes
             elif name == "expect":
                 expected = value.lower()
+        if announced > self._limits.unscreened_bytes and self._screen is not None:
+            refusal = self._screen(self._request(""))
+            if refusal is not None:
+                raise _Breach(refusal)
         if not self._http11:
             return
         if hosts != 1:  # RFC 9112 §3.2
-            raise _Breach(400, "an HTTP/1.1 request needs exactly one Host header")
+            raise _breach(400, "an HTTP/1.1 request needs exactly one Host header")
         if expected == "100-continue":
             self._sink.expects_continue()
         elif expected:
-            raise _Breach(417, "the only expectation understood is 100-continue")
+            raise _breach(417, "the only expectation understood is 100-continue")
 
     def _complete(self, upgrade: str = "") -> None:
+        request = self._request(upgrade)
+        self.phase = IDLE
+        self._body = b""
+        if not self._keep_alive:
+            self.closed = True
+        self._sink.take(request)
+
+    def _request(self, upgrade: str) -> Request:
         raw_path, _, raw_query = self._target.decode("ascii", "replace").partition("?")
-        request = Request(
+        return Request(
             method=self._method,
             path=unquote(raw_path) if "%" in raw_path else raw_path,
             raw_path=raw_path,
@@ -237,11 +267,6 @@ class Reader:
             keep_alive=self._keep_alive,
             upgrade=upgrade,
         )
-        self.phase = IDLE
-        self._body = b""
-        if not self._keep_alive:
-            self.closed = True
-        self._sink.take(request)
 
     def _too_large(self) -> str:
         return f"the request body is over {self._limits.body_bytes} bytes"
