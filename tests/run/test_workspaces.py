@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import ssl
@@ -12,6 +13,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from steersman.api.errors import AlreadyExists
 from steersman.run.embed import Embedded, Plane
@@ -163,3 +168,27 @@ def test_waiting_says_what_did_not_come(root):
         root.client.wait(lambda: False, 0.05, "the moon")
     with contextlib.suppress(TimeoutError):
         root.client.wait(lambda: False, 0.0)
+
+
+def test_no_certificate_is_signed_for_a_workspace(root):
+    """All workspaces trust one authority, so its administrator would be whom it likes in every other one."""
+    rogue = root.workspace()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "system:kube-controller-manager")])
+    key = ec.generate_private_key(ec.SECP256R1())
+    asked = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
+    spec = {
+        "request": base64.b64encode(asked.public_bytes(serialization.Encoding.PEM)).decode(),
+        "signerName": "kubernetes.io/kube-apiserver-client",
+        "usages": ["client auth"],
+    }
+    kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
+    issued = []
+    for plane in (rogue, root):
+        made = plane.client.create({**kind, "metadata": {"name": "kcm"}, "spec": spec})
+        approved = [{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]
+        plane.client.patch(made, {"status": {"conditions": approved}}, "approval", form="merge")
+        key = plane.client.key("certificates.k8s.io/v1/CertificateSigningRequest", "kcm")
+        issued.append((plane, key))
+    signed, unsigned = issued[1], issued[0]
+    root.client.wait(lambda: (signed[0].client.get(signed[1]).status or {}).get("certificate"), what="the root's")
+    assert "certificate" not in unsigned[0].client.get(unsigned[1]).status

@@ -3,6 +3,7 @@
 `/clusters/NAME/…` is the API of workspace NAME, and `/clusters/root/…` that of the root, which is also served without
 a prefix (kcp's convention). A workspace is a world of its own: its own revision, journal, definitions, controllers and
 RBAC; only the schemas of built-in kinds, the credentials of the token store and the certificate authority are shared.
+So certificates are signed for requests in the root alone: what the authority signs is believed in every workspace.
 Workspaces are made and deleted as objects of the root:
 
     kubectl create -f - <<< '{"apiVersion": "steersman.dev/v1", "kind": "Workspace", "metadata": {"name": "blue"}}'
@@ -22,6 +23,7 @@ from urllib.parse import unquote
 
 from steersman.api import errors
 from steersman.api.errors import AlreadyExists, ApiError, NotFound
+from steersman.controllers.certificates import CertificateSigning
 from steersman.journal import JournalError
 from steersman.kernel.effect import Event, Request
 from steersman.kernel.object import Key, Object
@@ -197,7 +199,13 @@ class Workspaces:
             raise StartError(f"{name!r} cannot be the name of a workspace: {_NAME_RULE}")
         if len(self._opening) > MAX_WORKSPACES:
             raise StartError(f"there are {MAX_WORKSPACES} workspaces already; delete one, and make this one again")
-        shared = replace(self._shared, virtual_nodes=(obj.spec_value or EMPTY).get("virtualNodes", 0))
+        shared = replace(
+            self._shared,
+            virtual_nodes=(obj.spec_value or EMPTY).get("virtualNodes", 0),
+            # Everybody trusts the authority: what it signs for one workspace would be believed in all of them.
+            signer=self._shared.signer.of_tokens_alone(),
+            controllers=[each for each in self._shared.controllers if each is not CertificateSigning],
+        )
         workspace = Workspace(self._place.workspace(name, obj.uid), shared)
         try:
             await workspace.open()

@@ -70,6 +70,10 @@ class Signer:
             raise FileError(f"{path} is not a P-256 private key; remove it to begin a new one (tokens end with it)")
         return cls(found, authority)
 
+    def of_tokens_alone(self) -> Signer:
+        """The same key without the authority."""
+        return Signer(self._key)
+
     def __repr__(self) -> str:
         return f"Signer({self.key_id})"
 
