@@ -84,7 +84,9 @@ def test_generation_counts_spec_changes_only(web):
         lambda c: c.json_patch(DEPLOYMENT, "web", [{"op": "test", "path": "/spec/replicas", "value": 2}]),
         lambda c: c.merge(DEPLOYMENT, "web", {"status": {"replicas": 9}}),  # status is not written here
         lambda c: c.merge(DEPLOYMENT, "web", {"spec": {"replicas": 9}}, sub="status"),  # nor spec there
-        lambda c: c.update(DEPLOYMENT, "web", sub="status", spec={"nonsense": 1}),
+        lambda c: c.update(
+            DEPLOYMENT, "web", sub="status", metadata=c.get(DEPLOYMENT, "web")["metadata"], spec={"nonsense": 1}
+        ),
     ],
     ids=["update", "empty merge", "merge", "empty patch", "test", "status by spec", "spec by status", "put status"],
 )

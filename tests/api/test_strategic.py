@@ -122,7 +122,7 @@ def test_a_patch_of_a_stored_object_is_validated_owned_and_counted():
     assert refused(c.request, "patch", "apps/v1/Deployment", "web", body, patch="strategic").code == 422
 
 
-def test_a_patch_of_the_status_leaves_the_rest():
+def test_a_patch_of_the_status_leaves_the_spec():
     c = Cluster()
     c.create("v1/Namespace", "shop")
     c.create("v1/Pod", "p", spec=pod())
@@ -133,7 +133,7 @@ def test_a_patch_of_the_status_leaves_the_rest():
     c.request("patch", "v1/Pod", "p", body, "status", patch="strategic")
     found = c.get("v1/Pod", "p")
     assert {one["type"] for one in found["status"]["conditions"]} == {"Ready", "Initialized"}
-    assert "labels" not in found["metadata"]
+    assert found["metadata"]["labels"] == body["metadata"]["labels"]  # of a pod, labels are taken
 
 
 def test_custom_kinds_have_no_such_patch():

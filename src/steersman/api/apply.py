@@ -12,7 +12,18 @@ from typing import Any
 
 import orjson
 
-from steersman.api import apply_across, conversion, declared, errors, fields, managed, pod_parts, write
+from steersman.api import (
+    apply_across,
+    conversion,
+    declared,
+    defaults,
+    errors,
+    fields,
+    managed,
+    pod_parts,
+    status_part,
+    write,
+)
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -102,10 +113,9 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
     if meta.get("managedFields") is not None:
         raise errors.bad_request("metadata.managedFields must be nil")
     out: dict[str, Any] = {}
-    if not by.subresource:
-        opened = write.open_meta(kind, meta, key.name, by, warnings)
-        if opened:
-            out["metadata"] = Frozen(opened)
+    opened = _take_meta(kind, key, meta, by, warnings)
+    if opened:
+        out["metadata"] = Frozen(opened)
     for part, value in body.items():
         if part in write.TOP or value is None or not _in_scope(kind, part, by):
             continue
@@ -123,6 +133,22 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
             _check_items(kind, key, schema, taken, part)
             out[part] = taken
     return out
+
+
+def _take_meta(kind: Kind, key: Key, meta: Mapping[str, Any], by: By, warnings: list[str]) -> dict[str, Any]:
+    """The metadata of an applied configuration: of a status, what its kind takes; of other subresources none. Labels
+    that the server sets are not applied by anybody."""
+    if by.subresource:
+        taken = status_part.taken_meta(kind) if by.subresource in STATUS_PARTS else ()
+        meta = {field: meta[field] for field in taken if field in meta}
+    opened = write.open_meta(kind, meta, key.name, by, warnings)
+    extra = defaults.extra_labels(kind, key.name)
+    if extra:
+        given = meta.get("labels") or EMPTY
+        labels = {name: text for name, text in opened.pop("labels").items() if name not in extra or name in given}
+        if labels:
+            opened["labels"] = Frozen(labels)
+    return opened
 
 
 def _check_items(kind: Kind, key: Key, schema: Schema | None, value: Any, path: str) -> None:

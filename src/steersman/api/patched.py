@@ -93,10 +93,12 @@ def _document(old: Object, operations: Any) -> Mapping[str, Any]:
 
 
 def _merge_status(old: Object, body: Any) -> Any:
-    """A merge patch of status only: the rest of the object need not be read for it."""
+    """A merge patch of a status: when it says nothing of metadata, the rest of the object need not be read for it."""
     before = old.status_value
     if not isinstance(body, dict):
         return patch.merge_patch(EMPTY, body)  # says what is wrong
+    if "metadata" in body:
+        return patch.merge_patch(old.value, body)
     if "status" not in body:
         return {"status": before}
     given = body["status"]

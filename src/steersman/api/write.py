@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import conversion, declared, defaults, errors, pod_parts, validate
+from steersman.api import conversion, declared, defaults, errors, pod_parts, status_part, validate
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -324,17 +324,19 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         raise errors.invalid(kind.kind, key.name, causes, kind.group)
     obj.managers = (Manager(by.manager, "Update", "", kind.api_version, by.time, owned),) if owned else ()
     if obj.status is None:
-        obj.status = initial_status(kind, obj.spec)
+        obj.status = initial_status(kind, obj.spec, by.time)
     return Written(obj, tuple(warnings))
 
 
-def initial_status(kind: Kind, spec: Section | None) -> Section | None:
-    """The status an object is born with; one section for all pods of one QoS class."""
+def initial_status(kind: Kind, spec: Section | None, time: str) -> Section | None:
+    """The status an object is born with at `time`; one section for all pods of one QoS class."""
     if spec is not None and spec.born is not None:
         return spec.born
     status = defaults.initial_status(kind, None if spec is None else spec.value)
     if status is None:
         return None
+    if kind.gk in status_part.TIMED:
+        return Section(Frozen(status_part.prepared(kind, None, status, time)))
     made = Section(status)
     shared: Section = _shared.setdefault((kind.gk, made.digest), made)  # not by its items: those may be objects
     if spec is not None:
@@ -378,7 +380,7 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         new.managers = ()
         return Written(new, tuple(warnings))
     across = conversion.across(kind, old, new)
-    if status_only and across is None:
+    if status_only and across is None and new.meta is old.meta:
         entries = reported(kind, old, new, by.manager, by.time)
         if entries is not None:
             new.managers = entries
@@ -392,12 +394,29 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
     value = body.get("status")
     if value is None and not kind.custom:
         value = defaults.missing_parts(kind).get("status")
+    value = status_part.prepared(kind, old.status_value, value, by.time)
     section = None if value is None else take_section(kind, "status", value, old.key.name, by, warnings)
-    if section is old.status or (
-        section is not None and old.status is not None and section.digest == old.status.digest
-    ):
+    section = _keep(old.status, section)
+    given = body.get("metadata")
+    meta = old.meta if given is None else _status_meta(kind, old, given, by, warnings)
+    if section is old.status and meta is old.meta:
         return old
-    return old.replace(status=section, rv=0)
+    return old.replace(meta=meta, status=section, rv=0)
+
+
+def _status_meta(kind: Kind, old: Object, given: Mapping[str, Any], by: By, warnings: list[str]) -> Section:
+    """The metadata after a write to the status."""
+    before = old.meta.value
+    if not status_part.changes_meta(kind, before, given):
+        return old.meta
+    taken = status_part.taken_meta(kind)
+    meta = {field: item for field, item in before.items() if field not in taken}
+    opened = open_meta(kind, {field: given[field] for field in taken if field in given}, old.key.name, by, warnings)
+    meta.update({field: item for field, item in opened.items() if field in taken})
+    causes = validate.metadata(kind, meta) + _meta_change_causes(kind, old, given, meta)
+    if causes and by.judge:
+        raise errors.invalid(kind.kind, old.key.name, causes, kind.group)
+    return _keep(old.meta, Section(Frozen(meta))) or old.meta
 
 
 def _with_finalizers(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
