@@ -41,6 +41,15 @@ spec:
 """
 
 
+SIZED = """
+apiVersion: v1
+kind: Pod
+metadata: {name: sized}
+spec:
+  containers: [{name: c, image: "c:1", resources: {requests: {cpu: 100m}, limits: {cpu: "1"}}}]
+"""
+
+
 class Kubectl:
     """kubectl against one control plane, by WebSocket or by SPDY."""
 
@@ -139,6 +148,26 @@ def test_cp(kubectl, tmp_path):
     assert {"/data/there.txt": here.read_bytes()} == FILES
     kubectl.run("cp", "web:/data/there.txt", str(tmp_path / "back.txt"), "-c", "web")
     assert (tmp_path / "back.txt").read_bytes() == here.read_bytes()
+
+
+def test_debug(plane):
+    kubectl = Kubectl(plane, {})
+    told = kubectl.run("debug", "web", "--image=tools:1", "--target=web", "-c", "debugger", "-i", stdin=b"typed\n")
+    assert "typed\n" in told
+    pod = plane.client.get(plane.client.key("v1/Pod", "web", "default"))
+    assert pod["spec"]["ephemeralContainers"][0]["targetContainerName"] == "web"
+    assert kubectl.run("logs", "web", "-c", "debugger", "--tail=1") == "three\n"
+
+
+def test_resize(plane):
+    kubectl = Kubectl(plane, {})
+    kubectl.run("apply", "-f", "-", stdin=SIZED.encode())
+    kubectl.run("wait", "--for=condition=Ready", "pod/sized", "--timeout=20s")
+    patch = '{"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "150m"}}}]}}'
+    assert "may not change fields other than" in kubectl.run("patch", "pod", "sized", "-p", patch, code=1)
+    kubectl.run("patch", "pod", "sized", "--subresource=resize", "-p", patch)
+    cpu = "jsonpath={.status.containerStatuses[0].resources.requests.cpu}"
+    kubectl.run("wait", f"--for={cpu}=150m", "pod/sized", "--timeout=20s")
 
 
 def test_port_forward(kubectl):

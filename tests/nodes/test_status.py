@@ -55,6 +55,21 @@ def test_a_service_pod_comes_up_in_two_edges():
     assert running["status"]["podIPs"] == [{"ip": running["status"]["podIP"]}]
 
 
+def test_what_changes_while_a_pod_runs_is_seen():
+    *_, running = live(pod(containers=[{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]))
+    assert running["status"]["containerStatuses"][0]["resources"] == {"requests": {"cpu": "1"}}
+    spec = {**running["spec"], "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]}
+    spec["ephemeralContainers"] = [{"name": "debug", "image": "d"}]
+    changed = {**running, "metadata": {**running["metadata"], "generation": 2}, "spec": spec}
+    assert status.next_edge(changed) == status.SEE
+    _, seen = live(changed, (T3,))
+    assert seen["status"]["observedGeneration"] == 2 and status.next_edge(seen) == ""
+    assert seen["status"]["containerStatuses"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert seen["status"]["containerStatuses"][0]["state"] == running["status"]["containerStatuses"][0]["state"]
+    (debug,) = seen["status"]["ephemeralContainerStatuses"]
+    assert debug["state"] == {"running": {"startedAt": T3}} and "started" not in debug
+
+
 def test_a_pod_that_ends_by_itself():
     *_, done = live(pod("Never", {status.LIFETIME: "5"}))
     assert done["status"]["phase"] == "Succeeded" and status.next_edge(done) == ""

@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 
 from steersman.api.times import MICRO, parse_time
 from steersman.kernel.object import Object
-from steersman.nodes.status import ACCEPT, COMPLETE, READY, START, lifetime, started_at
+from steersman.nodes.status import ACCEPT, COMPLETE, READY, SEE, START, lifetime, started_at
 
 Draw = Callable[[str, str], float]
 """(uid of a pod, stage) → a number in [0, 1): always the same for the same two."""
@@ -62,7 +62,7 @@ def seeded(seed: int) -> Draw:
 
 def due_time(pod: Object, edge: str, stages: Stages, draw: Draw) -> int:
     """When a bound pod takes its next edge (microseconds): a function of the pod, so it can be worked out anew."""
-    if edge in (ACCEPT, READY):
+    if edge in (ACCEPT, READY, SEE):
         return AT_ONCE
     uid = pod.uid
     if edge == START:

@@ -29,10 +29,13 @@ EXIT_CODE: Final = "steersman.dev/exit-code"
 """Pod annotation: how its containers end; 0 if absent. Anything else makes a pod with restartPolicy Never Failed."""
 ACCEPT: Final = "accept"
 START: Final = "start"
+SEE: Final = "see"
+"""A running pod whose spec has changed, such as by a resize: virtual nodes have room for everything at once."""
 COMPLETE: Final = "complete"
 END: Final = "end"
 """A pod that somebody waits for (it has a finalizer) ends before it is removed, as the kubelet reports it."""
 REMOVE: Final = "remove"
+_GROUPS: Final = ("containers", "initContainers")
 READY: Final = "ready"
 """The one edge of a node."""
 SIGTERM_CODE: Final = 143
@@ -74,8 +77,11 @@ def next_edge(pod: Json) -> str:
         return "" if meta.get("deletionGracePeriodSeconds") == 0 else REMOVE
     if phase == "Pending":
         return START if status.get("startTime") else ACCEPT
-    if phase == "Running" and completes(pod):
-        return COMPLETE
+    if phase == "Running":
+        seen = status.get("observedGeneration")
+        if seen is not None and seen < meta.get("generation", 0):
+            return SEE
+        return COMPLETE if completes(pod) else ""
     return ""
 
 
@@ -112,8 +118,8 @@ def started_at(pod: Json) -> int:
 
 
 def after_edge(pod: Json, edge: str, time: str) -> dict[str, Any]:
-    """The whole status after ACCEPT, START, COMPLETE or END at `time` (RFC 3339). What others wrote of it is kept."""
-    return {ACCEPT: _accepted, START: _started, COMPLETE: _completed, END: _ended}[edge](pod, time)
+    """The whole status after an edge of a pod that stays, at `time` (RFC 3339). What others wrote of it is kept."""
+    return {ACCEPT: _accepted, START: _started, SEE: _seen, COMPLETE: _completed, END: _ended}[edge](pod, time)
 
 
 def _accepted(pod: Json, time: str) -> dict[str, Any]:
@@ -148,6 +154,30 @@ def _started(pod: Json, time: str) -> dict[str, Any]:
         "containerStatuses": _containers(pod, {"running": {"startedAt": time}}, ready=True),
         **_init_statuses(pod, done, ready=True),
     }
+
+
+def _seen(pod: Json, time: str) -> dict[str, Any]:
+    """What runs is what the spec says now."""
+    status: Json = pod["status"]
+    specs = {each["name"]: each for group in _GROUPS for each in pod["spec"].get(group) or ()}
+    out = {**status, "observedGeneration": pod["metadata"]["generation"]}
+    for field in ("containerStatuses", "initContainerStatuses"):
+        if field in status:
+            out[field] = [_as_specified(each, specs.get(each["name"], EMPTY)) for each in status[field]]
+    if ephemeral := pod["spec"].get("ephemeralContainers"):
+        known = {each["name"]: each for each in status.get("ephemeralContainerStatuses") or ()}
+        running = {"running": {"startedAt": time}}
+        out["ephemeralContainerStatuses"] = [
+            known.get(each["name"]) or _status(each, running, ready=False) for each in ephemeral
+        ]
+    return out
+
+
+def _as_specified(status: Json, container: Json) -> Json:
+    """The status of a container, with the resources it has been given."""
+    if "resources" not in status or (status.get("state") or EMPTY).get("running") is None:
+        return status
+    return {**status, "resources": container.get("resources", EMPTY)}
 
 
 def _completed(pod: Json, time: str) -> dict[str, Any]:
@@ -190,15 +220,8 @@ def _containers(pod: Json, state: Json, ready: bool) -> list[dict[str, Any]]:
     before = {each["name"]: each for each in (pod.get("status") or EMPTY).get("containerStatuses") or ()}
     out = []
     for container in pod["spec"]["containers"]:
-        each = {
-            "name": container["name"],
-            "image": container.get("image", ""),
-            "imageID": "",
-            "ready": ready,
-            "started": ready,
-            "restartCount": 0,
-            "state": state,
-        }
+        each = _status(container, state, ready)
+        each["started"] = ready
         if not state:
             each["was"] = (before.get(container["name"], EMPTY).get("state") or EMPTY).get("running")
         out.append(each)
@@ -216,18 +239,25 @@ def _init_statuses(pod: Json, state: Json, ready: bool) -> dict[str, Any]:
         now = state
         if sidecar and ready:
             now = {"running": {"startedAt": state["terminated"]["startedAt"]}}
-        out.append(
-            {
-                "name": container["name"],
-                "image": container.get("image", ""),
-                "imageID": "",
-                "ready": ready,
-                "started": ready and sidecar,
-                "restartCount": 0,
-                "state": now,
-            }
-        )
+        each = _status(container, now, ready)
+        each["started"] = ready and sidecar
+        out.append(each)
     return {"initContainerStatuses": out}
+
+
+def _status(container: Json, state: Json, ready: bool) -> dict[str, Any]:
+    """The status of one container. One that runs has all the resources it asks for."""
+    out = {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": ready,
+        "restartCount": 0,
+        "state": state,
+    }
+    if "running" in state:
+        out["resources"] = container.get("resources", EMPTY)
+    return out
 
 
 def _conditions(pod: Json, time: str, ready: str, sandbox: str, reason: str = "") -> list[dict[str, Any]]:
