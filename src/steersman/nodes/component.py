@@ -209,5 +209,5 @@ def _request(key: Key, plan: Plan, time: str) -> Request:
         return Request("delete", key, None, manager=MANAGER, options=Frozen(uid=obj.uid, grace=0))
     value = obj.value
     status = ready_status(value, time) if plan.edge == READY else after_edge(value, plan.edge, time)
-    body = Frozen({"metadata": Frozen(uid=obj.uid), "status": status})
+    body = Frozen({"metadata": obj.meta.value, "status": status})  # what is left out there would be taken away
     return Request("update", key, body, "status", manager=MANAGER, options=Frozen(rv=str(obj.rv)))
