@@ -2,6 +2,7 @@
 #   make demo          what Steersman does, end to end          make test    all checks and tests (under 15 minutes)
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
 #   make test-interop  kubectl ($KUBECTL) against the server    make bench   measure     make soak   run for long
+#   make fuzz          hostile requests, ten minutes
 # PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
 # BENCH=... picks one measurement.
 
@@ -19,7 +20,7 @@ export PYTHON
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop bench bench-api soak lint fmt kinds venv-demo venv-dev clean
+.PHONY: help demo test test-interop bench bench-api soak fuzz lint fmt kinds venv-demo venv-dev clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -45,9 +46,14 @@ bench-api: venv-dev
 	.venv/bin/python scripts/oracle.py $(ORACLE) kube-apiserver etcd
 	.venv/bin/python scripts/bench_api.py $(ORACLE)/bin
 
-# 200 kills of a server under load, and whatever else is marked `soak`.
+# 200 kills of a server under load, 500 watches on 10,000 objects for ten minutes, and whatever else is marked `soak`.
 soak: venv-dev
 	$(PYTEST) -m soak -s $(PYTEST_ARGS)
+
+# Hostile requests for a while; the seed of each fault is told, and `python -m tests.serve.storm --seed N` repeats it.
+FUZZ_SECONDS ?= 600
+fuzz: venv-dev
+	.venv/bin/python -m tests.serve.storm --seconds $(FUZZ_SECONDS)
 
 lint: venv-dev
 	.venv/bin/ruff check .

@@ -6,8 +6,11 @@ import pytest
 
 from steersman.kernel.changelog import ChangeLog
 from steersman.serve import watch as watch_module
+from steersman.serve.watchers import Watchers
 from tests.serve.harness import in_loop
 from tests.serve.plane import PARTIAL, PODS, TABLE, Plane, pod, told
+
+INITIAL = "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 
 WATCH = PODS + "?watch=1"
 
@@ -238,3 +241,21 @@ async def test_nobody_waits_when_all_have_gone():
     await asyncio.gather(*waiting, return_exceptions=True)
     assert plane.backend.watchers == 0
     assert asyncio.all_tasks() == before
+
+
+@in_loop
+async def test_a_user_has_a_bounded_number_of_watches_and_so_have_all() -> None:
+    plane = Plane()
+    plane.app.watchers = watchers = Watchers(most=3, most_of_user=2)
+    readers = []
+    for _ in range(2):
+        readers.append(await plane.watch(PODS + INITIAL))
+        await readers[-1].next()
+    answer = await plane.get(PODS + "?watch=true", code=429)
+    assert answer.header("retry-after") == "5" and "2 watches" in answer.json["message"]
+    assert (await plane.get(PODS)).code == 200
+    await readers.pop().close()
+    assert watchers.count == 1
+    for reader in readers:
+        await reader.close()
+    assert (watchers.count, watchers.by_user) == (0, {})

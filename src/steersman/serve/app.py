@@ -62,6 +62,7 @@ from steersman.serve.telemetry import Asked, Telemetry
 from steersman.serve.tokens import Tokens
 from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
+from steersman.serve.watchers import Watchers
 
 log = logging.getLogger("steersman.serve")
 
@@ -109,6 +110,7 @@ class App:
         self.url = ""
         """Where clients reach it, for documents that must say so."""
         self.frames = Frames()
+        self.watchers = Watchers()
         self.converter = Converter(backend, Hooks())
         self._documents: tuple[object, Served, Discovery, OpenApi] | None = None
 
@@ -237,7 +239,7 @@ class App:
         if verb == "get":
             return await self._get(request, route, shown)
         if verb in ("list", "watch"):
-            return await self._list(request, route, shown)
+            return await self._list(request, user, route, shown)
         if route.kind.gk in REVIEWS:
             done = reviews.answer(self.access, request, user, route)
             return await self._changed(route, done, shown)
@@ -281,17 +283,19 @@ class App:
         ]
         return list_answer(kind, kept, {"resourceVersion": str(backend.store.rev)}, shown)
 
-    async def _list(self, request: Request, route: Route, shown: Shown) -> Response:
+    async def _list(self, request: Request, user: User, route: Route, shown: Shown) -> Response:
         options = list_options(request.query)
         if route.kind.alias is not None and options.fields:
             options = options._replace(fields=aliases.field_text(route.kind, options.fields))
         if options.watch:
+            self.watchers.check(user.name)
             asks = self.converter if route.kind.origin is not None and route.kind.origin.webhook is not None else None
             watch = await self.converter.read(
                 route.kind,
                 lambda k: Watch(self.backend, self.frames, k, route.namespace, options, shown, converter=asks),
             )
-            stream = self.telemetry.watching(Asked(*request.labels), watch.stream())
+            counted = self.watchers.counted(user.name, watch.stream())
+            stream = self.telemetry.watching(Asked(*request.labels), counted)
             return Response(200, JSON_HEADERS, stream)
         page = await self.converter.read(
             route.kind, lambda kind: list_page(self.backend, kind, route.namespace, options)

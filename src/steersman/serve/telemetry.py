@@ -7,6 +7,7 @@ Format: Prometheus exposition format 0.0.4.
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -110,6 +111,7 @@ class Telemetry:
     def _process(self) -> Iterator[tuple[str, str, float]]:
         yield "process_start_time_seconds", "gauge", self.started
         yield "process_cpu_seconds_total", "counter", time.process_time()
+        yield "steersman_tasks", "gauge", float(len(asyncio.all_tasks()))
 
 
 def _family(name: str, form: str, text: str) -> list[str]:
