@@ -202,8 +202,8 @@ def test_pods_object_and_external_metrics():
             "External",
             {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1"}},
             "FailedGetExternalMetric",
-            "failed to get external metric q: unable to get external metric default/q/nil: unable to fetch metrics from "
-            "external metrics API: the server could not find the requested resource (get q.external.metrics.k8s.io)",
+            "failed to get external metric q: unable to get external metric default/q/nil: unable to fetch metrics "
+            "from external metrics API: the server could not find the requested resource (get q.external.metrics.",
         ),
         (
             "Resource",

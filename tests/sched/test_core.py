@@ -209,16 +209,24 @@ def test_another_incarnation_takes_the_place_of_the_first():
 
 
 def test_hard_constraints_that_are_not_evaluated_are_refused_by_name_or_noted():
-    claim = pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    claim = pod("p", volumes=[{"name": "v", "iscsi": {"iqn": "c"}}])
     scheduler = cluster(node("n"))
-    assert only(scheduler, pod("same-but-for-the-claim")).node == "n"
+    assert only(scheduler, pod("same-but-for-the-disk")).node == "n"
     refused = only(scheduler, claim)
     assert refused.node is None
-    assert "spec.volumes[0].persistentVolumeClaim (VolumeBinding)" in refused.message
+    assert "spec.volumes[0].iscsi (VolumeRestrictions)" in refused.message
     scheduler.node_upsert(node("m"))
     assert scheduler.next_deadline() is None  # no event helps
     lenient = only(cluster(node("n"), ignore_unsupported=True), claim)
     assert lenient.node == "n" and "without regard to spec.volumes[0]" in lenient.message
+
+
+def test_claims_nobody_knows_keep_a_pod_waiting_or_are_noted():
+    claim = pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    refused = only(cluster(node("n")), claim)
+    assert refused.message == '0/1 nodes are available: persistentvolumeclaim "c" not found.'
+    lenient = only(cluster(node("n"), ignore_unsupported=True), claim)
+    assert lenient.node == "n" and "without regard to its volumes" in lenient.message
 
 
 def test_soft_constraints_that_are_not_evaluated_are_noted():

@@ -115,7 +115,7 @@ def test_constraints_not_evaluated_keep_a_pod_waiting_unless_told_otherwise():
     made = trace((0, [pod("p", volumes=[claim])], []))
     assert simulate(made, nodes(1)).pods["pending"] == 1
     report = simulate(made, nodes(1), ignore_unsupported=True)
-    assert report.pods["running"] == 1 and "persistentVolumeClaim" in report.notes[0].why
+    assert report.pods["running"] == 1 and "without regard to its volumes" in report.notes[0].why
 
 
 def test_a_kwok_taint_is_tolerated():

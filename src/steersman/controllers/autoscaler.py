@@ -3,7 +3,8 @@
 Metrics come from the external system "metrics": `c.external("metrics", query)`. A query says its `type` (Resource,
 Pods, Object or External), the metric and its selector, the namespace and, of the pods meant, what is known of them; an
 answer is `{"pods": [{"name", "containers": {name: quantity}} | {"name", "value": quantity}]}`, `{"value": quantity}` or
-`{"values": [quantity]}`, or `{"error": text}`. What answers by itself, everywhere, is `nodes.usage.measured`: the
+`{"values": [quantity]}`, or `{"error": text}`; of a pod it may say the `timestamp` and the `window` (seconds, 30 if it
+does not) of the measurement. What answers by itself, everywhere, is `nodes.usage.measured`: the
 resources that pods on virtual nodes say they use. A driver in run, or a model in check, can answer anything.
 
 Source of the facts: Kubernetes 1.36, pkg/controller/podautoscaler (horizontal.go, metrics/client.go), with the default

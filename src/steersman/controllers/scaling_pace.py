@@ -157,7 +157,7 @@ class Pace:
             proposals.append(start + policy["value"] if policy["type"] == "Pods" else share)
         if rule["selectPolicy"] == "Disabled" or not proposals:
             return current
-        return min(proposals) if rule["selectPolicy"] == "Min" else max(proposals)
+        return int(min(proposals) if rule["selectPolicy"] == "Min" else max(proposals))
 
     def _down_limit(self, current: int, moves: list[dict[str, Any]], rule: Json) -> int:
         proposals = []

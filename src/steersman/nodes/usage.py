@@ -59,7 +59,8 @@ def measured(query: Mapping[str, Any]) -> dict[str, Any]:
         use = container_use({"metadata": {"annotations": pod["annotations"]}})
         amount = {"cpu": f"{use.cpu}n", "memory": str(use.memory)}.get(query["resource"])
         if amount is not None:
-            out.append({"name": pod["name"], "containers": dict.fromkeys(pod["containers"], amount)})
+            used = dict.fromkeys(pod["containers"], amount)
+            out.append({"name": pod["name"], "window": 0, "containers": used})  # of this very moment
     return {"pods": out}
 
 

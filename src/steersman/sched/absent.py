@@ -32,9 +32,6 @@ def _volumes(spec: Mapping[str, Any]) -> Iterator[Unsupported]:
         for source in DISK_SOURCES:
             if volume.get(source):
                 yield Unsupported(f"spec.volumes[{index}].{source}", "VolumeRestrictions", True)
-        for source in ("persistentVolumeClaim", "ephemeral"):
-            if volume.get(source):
-                yield Unsupported(f"spec.volumes[{index}].{source}", "VolumeBinding", True)
 
 
 def _spread(spec: Mapping[str, Any]) -> Iterator[Unsupported]:
@@ -71,8 +68,10 @@ def refusal(constraints: tuple[Unsupported, ...]) -> str:
     )
 
 
-def note(constraints: tuple[Unsupported, ...]) -> str:
-    """What was left out of account in placing a pod; empty if nothing was."""
+def note(constraints: tuple[Unsupported, ...], volumes: str = "") -> str:
+    """What was left out of account in placing a pod; empty if nothing was. `volumes`: what is wrong with its claims."""
+    if volumes:
+        return f"placed without regard to its volumes: {volumes}"
     if not constraints:
         return ""
     fields = ", ".join(f"{constraint.field} ({constraint.plugin})" for constraint in constraints)

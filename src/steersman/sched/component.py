@@ -8,7 +8,7 @@ which is written only when it says something new, and, where it is wanted, an Ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO, Event, Refused, Request
@@ -20,11 +20,26 @@ from steersman.sched.core import Decision, Scheduler
 from steersman.sched.nodes import PodKey
 from steersman.sched.notices import EVENT, Notices
 from steersman.sched.pods import DEFAULT_SCHEDULER
+from steersman.sched.volumes import CLAIM, KINDS, SELECTED_NODE, is_bound
 
 BATCH: Final = 256
 """Pods decided in one step: enough to make a step's own cost vanish, few enough that others get their turn."""
+BIND_TIMEOUT: Final = 600 * MICRO
+"""How long a pod that was given a node waits for its claims (kube-scheduler's bindTimeoutSeconds)."""
 NODE: Final = ("", "Node")
 POD: Final = ("", "Pod")
+
+
+class Held(NamedTuple):
+    """A pod with a node that waits for its claims to be bound. `since` in microseconds."""
+
+    decision: Decision
+    uid: str
+    since: int
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        return self.decision.claims
 
 
 class SchedulerState:
@@ -32,12 +47,13 @@ class SchedulerState:
     without regard to a constraint, by the scheduler's words for it. `faults`: objects it cannot read, and why.
     `notices`: its Events, if it tells any."""
 
-    __slots__ = ("faults", "notes", "notices", "now", "scheduler", "thrown", "waiting")
+    __slots__ = ("faults", "held", "notes", "notices", "now", "scheduler", "thrown", "waiting")
 
     def __init__(self, scheduler: Scheduler, notices: Notices | None = None) -> None:
         self.scheduler = scheduler
         self.notices = notices
         self.waiting: dict[PodKey, Object] = {}
+        self.held: dict[PodKey, Held] = {}
         self.notes: dict[str, int] = {}
         self.faults: dict[Key, str] = {}
         self.thrown = 0
@@ -47,6 +63,7 @@ class SchedulerState:
         """An independent state with the same contents."""
         other = SchedulerState(self.scheduler.copy(), None if self.notices is None else self.notices.copy())
         other.waiting = self.waiting.copy()
+        other.held = self.held.copy()
         other.notes = self.notes.copy()
         other.faults = self.faults.copy()
         other.thrown, other.now = self.thrown, self.now
@@ -99,7 +116,7 @@ class SchedulerComponent:
             ignore_unsupported=self._ignore_unsupported,
         )
         state = SchedulerState(scheduler, Notices(self._scheduler_name) if self._events else None)
-        for gk in (NODE, POD):
+        for gk in (*KINDS, NODE, POD):
             for obj in store.list(gk):
                 _seen(state, obj.key, obj)
         if state.notices is not None:
@@ -112,7 +129,7 @@ class SchedulerComponent:
     def on_event(self, state: SchedulerState, event: Event) -> SchedulerState:
         """A node, a pod or an event of its own changed."""
         gk = (event.key.group, event.key.kind)
-        if gk not in (NODE, POD) and (gk != EVENT or state.notices is None):
+        if gk not in (NODE, POD, *KINDS) and (gk != EVENT or state.notices is None):
             return state
         state = self._own(state)
         if state.notices is not None and gk == POD:
@@ -129,10 +146,13 @@ class SchedulerComponent:
         state.now = now
         if self._dice is not None:
             self._dice.thrown = state.thrown
+        first = _held_on(state)
         decisions = state.scheduler.schedule(now, BATCH)
         if self._dice is not None:
             state.thrown = self._dice.thrown
-        requests = [_request(state, decision) for decision in decisions]
+        requests: list[Request | None] = [*first]
+        for decision in decisions:
+            requests += _hold(state, decision) if decision.claims else [_request(state, decision)]
         if state.notices is not None:
             failed = [decision for decision in decisions if decision.node is None]
             requests += [state.notices.failed(state.waiting[each.pod], each.message, now) for each in failed]
@@ -141,6 +161,12 @@ class SchedulerComponent:
 
     def on_refused(self, state: SchedulerState, request: Request, refusal: Refused) -> SchedulerState:
         """A binding failed: the room is given back, and the pod, if it is still there, tried again after a back-off."""
+        if request.key.gk == CLAIM:
+            state = self._own(state)
+            for pod, held in list(state.held.items()):
+                if pod[0] == request.key.namespace and request.key.name in held.claims:
+                    _let_go(state, pod)
+            return state
         if request.subresource != "binding":
             return state  # a condition or an event: it is written with the next attempt, if it still holds
         state = self._own(state)
@@ -151,7 +177,9 @@ class SchedulerComponent:
         """When a pod is to be tried; 0 for at once."""
         if state.notices is not None and state.notices.stale:
             return 0
-        return state.scheduler.next_deadline()
+        due = [0 if _is_settled(state, pod, held) else held.since + BIND_TIMEOUT for pod, held in state.held.items()]
+        tried = state.scheduler.next_deadline()
+        return min([*due, *([] if tried is None else [tried])], default=None)
 
     def _own(self, state: SchedulerState) -> SchedulerState:
         return state.copy() if self._persistent else state
@@ -160,7 +188,9 @@ class SchedulerComponent:
 def _seen(state: SchedulerState, key: Key, obj: Object | None) -> None:
     """Takes in the newest version of a node or pod; None when it is gone. What cannot be read is as good as gone."""
     try:
-        if key.kind == "Node":
+        if key.gk in KINDS:
+            state.scheduler.storage_seen(key.gk, key.namespace, key.name, None if obj is None else obj.value)
+        elif key.kind == "Node":
             if obj is None:
                 state.scheduler.node_delete(key.name)
             else:
@@ -175,6 +205,8 @@ def _seen(state: SchedulerState, key: Key, obj: Object | None) -> None:
 
 
 def _pod_seen(state: SchedulerState, pod: PodKey, obj: Object | None) -> None:
+    if obj is None or obj.node or (pod in state.held and state.held[pod].uid != obj.uid):
+        state.held.pop(pod, None)
     if obj is None:
         state.waiting.pop(pod, None)
         state.scheduler.pod_delete(pod)
@@ -184,6 +216,45 @@ def _pod_seen(state: SchedulerState, pod: PodKey, obj: Object | None) -> None:
     else:
         state.waiting[pod] = obj
     state.scheduler.pod_upsert(obj.value)
+
+
+def _hold(state: SchedulerState, decision: Decision) -> list[Request | None]:
+    """Tells the claims that wait the node of their pod, which is bound once they are."""
+    namespace, _ = decision.pod
+    assert decision.node is not None
+    state.held[decision.pod] = Held(decision, state.waiting[decision.pod].uid, state.now)
+    requests: list[Request | None] = []
+    for name in decision.claims:
+        claim = state.scheduler.storage.claims[namespace, name]
+        meta = claim["metadata"]
+        if (meta.get("annotations") or {}).get(SELECTED_NODE) == decision.node:
+            continue
+        body = Frozen(metadata=Frozen(annotations=Frozen({SELECTED_NODE: decision.node})))
+        options = Frozen(patch="merge", rv=meta["resourceVersion"])
+        requests.append(Request("patch", Key(*CLAIM, namespace, name), body, manager="kube-scheduler", options=options))
+    return requests
+
+
+def _held_on(state: SchedulerState) -> list[Request | None]:
+    """Binds pods whose claims are bound; gives up those whose claims will not be."""
+    requests: list[Request | None] = []
+    for pod, held in list(state.held.items()):
+        if _is_settled(state, pod, held):
+            del state.held[pod]
+            requests.append(_request(state, held.decision))
+        elif state.now >= held.since + BIND_TIMEOUT:
+            _let_go(state, pod)
+    return requests
+
+
+def _is_settled(state: SchedulerState, pod: PodKey, held: Held) -> bool:
+    claims = [state.scheduler.storage.claims.get((pod[0], name)) for name in held.claims]
+    return all(claim is not None and is_bound(claim) for claim in claims)
+
+
+def _let_go(state: SchedulerState, pod: PodKey) -> None:
+    del state.held[pod]
+    state.scheduler.forget(pod, state.now)
 
 
 def _request(state: SchedulerState, decision: Decision) -> Request | None:

@@ -6,7 +6,7 @@ are worked out again, so that placing many pods of one template costs a few vect
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,13 +24,15 @@ from steersman.sched.scores import (
     normalised,
     resource_score,
 )
+from steersman.sched.volumes import PLUGINS, Storage, volume_filters
 
 VIEW_LIMIT = 64
 """Pod classes whose columns are retained; one takes about 34 bytes a node."""
 PATCH_SHARE = 8
 """If more than one in this many rows changed, all are worked out anew: cheaper than picking rows."""
 
-FREED_BY_PODS = frozenset({"NodeResourcesFit", "NodePorts"})
+STORAGE_PLUGINS = frozenset(PLUGINS)
+FREED_BY_PODS = frozenset({"NodeResourcesFit", "NodePorts", "VolumeRestrictions"})
 """The filters that a pod's going away can satisfy."""
 UNEVALUATED = ("unsupported",)
 """Stands for the filter of a pod that is refused for a constraint nobody evaluates: no event helps it."""
@@ -50,6 +52,8 @@ class Decision:
     pod: PodKey
     node: str | None
     message: str = ""
+    claims: tuple[str, ...] = ()
+    """Those of its claims that have to be told the node, and be bound, before the pod is."""
 
 
 class View:
@@ -151,7 +155,8 @@ class Scheduler:
 
     tie(n) picks one of n nodes of equal score, which are in the order of their names; without it the first is taken.
     scheduler_name: pods of other schedulers are booked where they are and otherwise left alone.
-    ignore_unsupported: place pods although they have a hard constraint that is not evaluated (with a note).
+    ignore_unsupported: place pods although they have a hard constraint that is not evaluated, or claims that nobody
+        knows (with a note).
     """
 
     def __init__(
@@ -165,6 +170,7 @@ class Scheduler:
         self._name = scheduler_name
         self._lenient = ignore_unsupported
         self._classes = Classes()
+        self.storage = Storage()
         self._reset()
 
     def _reset(self) -> None:
@@ -173,6 +179,8 @@ class Scheduler:
         self._pending: dict[PodKey, Pod] = {}  # this scheduler's pods without a node, and those assumed
         self._tried: dict[PodKey, Entry] = {}  # of those assumed: their place in the queue, should binding fail
         self._uids: dict[PodKey, str] = {}  # every pod known
+        self._mounts: dict[PodKey, tuple[str, ...]] = {}  # the claims of those that have a node, or are assumed to
+        self.storage.users.clear()
         self._views: dict[PodClass, View] = {}
         self._diagnoses: dict[PodClass, tuple[tuple[int, int, int], Diagnosis]] = {}
 
@@ -210,6 +218,7 @@ class Scheduler:
         """A pod, (namespace, name), is gone. Unknown ones are no error: the deletion may be seen twice."""
         self._uids.pop(key, None)
         self._drop(key)
+        self._unmount(key)
         if self._table.forget(key):
             self._pods_freed()
 
@@ -218,6 +227,7 @@ class Scheduler:
         if not self._table.is_assumed(key):
             return
         self._table.forget(key)
+        self._unmount(key)
         self._queue.retry(self._tried.pop(key), now_us)
         self._pods_freed()
 
@@ -242,13 +252,17 @@ class Scheduler:
             pod = self._pending[entry.key]
             if why := "" if self._lenient else refusal(pod.kind.constraints):
                 failure = Diagnosis(no_node_message(self._table.size, why), UNEVALUATED)
-            elif node := self._choose(pod.kind):
+            elif (why := self.storage.problem(pod.key, pod.claims) if pod.claims else "") and not self._lenient:
+                failure = Diagnosis(no_node_message(self._table.size, why), ("VolumeBinding",))
+            elif node := self._choose(replace(pod, claims=()) if why else pod):
                 self._table.assume(pod.key, node, pod.kind.load)
                 self._tried[pod.key] = entry
-                decisions.append(Decision(pod.key, node, note(pod.kind.constraints)))
+                self._mount(pod)
+                waits = self.storage.unbound(pod.key[0], pod.claims) if pod.claims and not why else ()
+                decisions.append(Decision(pod.key, node, note(pod.kind.constraints, why), waits))
                 continue
             else:
-                failure = self._diagnose(pod.kind)
+                failure = self._diagnose(pod)
             self._queue.fail(entry, now_us, failure.plugins)
             decisions.append(Decision(pod.key, None, failure.message))
         return decisions
@@ -283,6 +297,7 @@ class Scheduler:
         other = Scheduler(self._tie, scheduler_name=self._name, ignore_unsupported=self._lenient)
         other._table, other._queue = self._table.copy(), self._queue.copy()
         other._pending, other._uids, other._tried = self._pending.copy(), self._uids.copy(), self._tried.copy()
+        other._mounts, other.storage = self._mounts.copy(), self.storage.copy()
         other._classes = self._classes  # only remembers what it has read
         return other
 
@@ -292,8 +307,24 @@ class Scheduler:
         self._tried.pop(key, None)
         self._queue.remove(key)
 
+    def storage_seen(self, gk: tuple[str, str], namespace: str, name: str, value: Mapping[str, Any] | None) -> None:
+        """A claim, a volume or a class of storage is new, changed or (None) gone."""
+        self.storage.seen(gk, namespace, name, value)
+        self._queue.move(lambda entry: not STORAGE_PLUGINS.isdisjoint(entry.plugins))
+
+    def _mount(self, pod: Pod) -> None:
+        if pod.claims:
+            self._mounts[pod.key] = pod.claims
+            self.storage.use(pod.key, pod.claims)
+
+    def _unmount(self, key: PodKey) -> None:
+        claims = self._mounts.pop(key, ())
+        if claims:
+            self.storage.release(key, claims)
+
     def _bound(self, pod: Pod) -> None:
         self._drop(pod.key)
+        self._mount(pod)
         if self._table.confirm(pod.key, pod.node_name, pod.kind.load):
             self._pods_freed()
 
@@ -310,8 +341,8 @@ class Scheduler:
     def _pods_freed(self) -> None:
         self._queue.move(lambda entry: not entry.plugins or not FREED_BY_PODS.isdisjoint(entry.plugins))
 
-    def _choose(self, kind: PodClass) -> str | None:
-        rows = self._best(kind)
+    def _choose(self, pod: Pod) -> str | None:
+        rows = self._reachable(pod) if pod.claims else self._best(pod.kind)
         if not len(rows):
             return None
         if len(rows) == 1:
@@ -322,6 +353,17 @@ class Scheduler:
             raise ValueError(f"tie({len(rows)}) gave {chosen}; it must give a number from 0 to {len(rows) - 1}")
         place = int(rank.argmin()) if chosen == 0 else int(np.argpartition(rank, chosen)[chosen])
         return self._table.names[int(rows[place])]
+
+    def _reachable(self, pod: Pod) -> Ints:
+        """The best rows for a pod with claims. Each node is asked: volumes belong to the pod, not to its class."""
+        table, pinned = self._table, pod.kind.affinity.pinned
+        rows = [
+            row
+            for name, row in table.row_of.items()
+            if (pinned is None or name in pinned)
+            and not self.storage.rejection(pod.key, pod.claims, name, table.labels[row])[0]
+        ]
+        return best_among(table, pod.kind, np.array(sorted(rows), np.int64))
 
     def _best(self, kind: PodClass) -> Ints:
         if (pinned := kind.affinity.pinned) is not None:
@@ -334,8 +376,11 @@ class Scheduler:
         _remember(self._views, kind, view)
         return view
 
-    def _diagnose(self, kind: PodClass) -> Diagnosis:
+    def _diagnose(self, pod: Pod) -> Diagnosis:
         """Why no node can take such pods: worked out once for all of them that fail before anything changes."""
+        kind = pod.kind
+        if pod.claims:
+            return diagnose(self._table, kind, volume_filters(self.storage, pod.key, pod.claims))
         now = (self._table.node_changes.position, self._table.load_changes.position, self._table.size)
         at, diagnosis = self._diagnoses.pop(kind, ((), None))
         if diagnosis is None or at != now:

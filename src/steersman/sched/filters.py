@@ -2,7 +2,7 @@
 
 A filter works on the rows it is given: `passes` says for each whether the pod may go there, and `reasons` counts, over
 rows it rejected, the words kube-scheduler uses. A node is charged to the first filter that rejects it, in the
-order of `FILTERS`. Absent until the full profile: VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone,
+order of `FILTERS`; those of `volumes` follow for a pod with claims. Absent until the full profile: NodeVolumeLimits,
 PodTopologySpread, InterPodAffinity, DynamicResources (`absent.py` names a pod that needs them).
 """
 
@@ -214,8 +214,8 @@ class Diagnosis(NamedTuple):
     plugins: tuple[str, ...]
 
 
-def diagnose(table: NodeTable, pod: PodClass) -> Diagnosis:
-    """Look at every node again, filter by filter. To be called when no node is feasible."""
+def diagnose(table: NodeTable, pod: PodClass, more: tuple[Filter, ...] = ()) -> Diagnosis:
+    """Look at every node again, filter by filter. To be called when no node is feasible. `more`: of this pod alone."""
     if not table.size:
         return Diagnosis(NO_NODES, ())
     pinned = pod.affinity.pinned
@@ -230,7 +230,7 @@ def diagnose(table: NodeTable, pod: PodClass) -> Diagnosis:
         if elsewhere := table.size - len(named):
             counts[f"node(s) didn't satisfy plugin(s) [{NodeAffinity.name}]"] = elsewhere
             plugins.add(NodeAffinity.name)
-    for each in FILTERS:
+    for each in (*FILTERS, *more):
         passed = each.passes(table, pod, remaining)
         rejected = remaining[~passed]
         if len(rejected):

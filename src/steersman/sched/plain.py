@@ -14,6 +14,7 @@ from steersman.sched.absent import note, refusal, unsupported
 from steersman.sched.affinity import NodeAffinity
 from steersman.sched.core import Decision
 from steersman.sched.resources import Resources, allocatable, host_ports, ports_conflict
+from steersman.sched.volumes import Storage, claims_of
 
 Json = Mapping[str, Any]
 
@@ -39,6 +40,7 @@ def plain_schedule(
     tie: Callable[[int], int] | None = None,
     *,
     ignore_unsupported: bool = False,
+    storage: Storage | None = None,
 ) -> Decision:
     """Where the pod goes, or why nowhere: what `Scheduler.schedule` decides in a cluster of these nodes and pods.
 
@@ -49,20 +51,26 @@ def plain_schedule(
     constraints = unsupported(pod)
     if not ignore_unsupported and (why := refusal(constraints)):
         return Decision(key, None, f"0/{len(read)} nodes are available: {why}.")
-    best, message = plain_best(pod, read)
+    claims = claims_of(pod)
+    known = storage or Storage()
+    volumes = known.problem(key, claims)
+    if volumes and not ignore_unsupported:
+        return Decision(key, None, f"0/{len(read)} nodes are available: {volumes}.")
+    best, message = plain_best(pod, read, None if volumes else known)
     if not best:
         return Decision(key, None, message)
     chosen = tie(len(best)) if tie and len(best) > 1 else 0
-    return Decision(key, best[chosen], note(constraints))
+    waits = () if volumes else known.unbound(key[0], claims)
+    return Decision(key, best[chosen], note(constraints, volumes), waits)
 
 
-def plain_best(pod: Json, nodes: list[PlainNode]) -> tuple[list[str], str]:
+def plain_best(pod: Json, nodes: list[PlainNode], storage: Storage | None = None) -> tuple[list[str], str]:
     """The nodes of the greatest score by name, and the message if there is none."""
-    scores, message = plain_scores(pod, nodes)
+    scores, message = plain_scores(pod, nodes, storage)
     return [name for name, score in scores.items() if score == max(scores.values())], message
 
 
-def plain_scores(pod: Json, nodes: list[PlainNode]) -> tuple[dict[str, int], str]:
+def plain_scores(pod: Json, nodes: list[PlainNode], storage: Storage | None = None) -> tuple[dict[str, int], str]:
     """The total score of each node that can take the pod, in the order of the nodes, and the message if none can."""
     if not nodes:
         return {}, "no nodes available to schedule pods"
@@ -76,6 +84,9 @@ def plain_scores(pod: Json, nodes: list[PlainNode]) -> tuple[dict[str, int], str
             rejected = ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]
         else:
             rejected = _rejections(pod, affinity, node)
+            if not rejected and storage is not None and (claims := claims_of(pod)):
+                key = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"])
+                rejected = storage.rejection(key, claims, node.name, node.labels)[1]
         reasons.update(rejected)
         if not rejected:
             feasible.append(node)

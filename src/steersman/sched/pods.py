@@ -15,6 +15,7 @@ from steersman.sched.absent import Unsupported, unsupported
 from steersman.sched.affinity import NodeAffinity
 from steersman.sched.nodes import Load, PodKey
 from steersman.sched.resources import Resources, host_ports, resize_infeasible
+from steersman.sched.volumes import claims_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
 TERMINAL_PHASES = ("Succeeded", "Failed")
@@ -68,6 +69,7 @@ class Pod:
     deleting: bool
     gated: bool
     scheduler: str
+    claims: tuple[str, ...] = ()
 
 
 class Classes:
@@ -95,6 +97,7 @@ class Classes:
             deleting=bool(metadata.get("deletionTimestamp")),
             gated=bool(spec.get("schedulingGates")),
             scheduler=spec.get("schedulerName") or DEFAULT_SCHEDULER,
+            claims=claims_of(pod) if spec.get("volumes") else (),
         )
 
     def _kind(self, pod: Mapping[str, Any]) -> PodClass:

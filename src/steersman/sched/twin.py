@@ -17,6 +17,7 @@ from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 from steersman.sched.plain import plain_schedule
 from steersman.sched.pods import DEFAULT_SCHEDULER
+from steersman.sched.volumes import CLAIM, KINDS, SELECTED_NODE, Storage, claims_of
 
 Json = Mapping[str, Any]
 POD: Final = ("", "Pod")
@@ -29,12 +30,19 @@ class Scheduler(Controller):
 
     name = "scheduler"
     kind = "v1/Pod"
-    watches: ClassVar[Mapping[str, Any]] = {"v1/Node": lambda node: ()}
+    watches: ClassVar[Mapping[str, Any]] = {
+        "v1/Node": lambda node: (),
+        "v1/PersistentVolumeClaim": lambda claim: (),
+        "v1/PersistentVolume": lambda volume: (),
+        "storage.k8s.io/v1/StorageClass": lambda class_: (),
+    }
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
         """A pod without a node wakes itself, and once more when it got one; a node that changed, or a pod that leaves
         one, wakes all that wait."""
         old, new = event.old, event.new
+        if event.key.gk in KINDS:
+            return () if new is None else (WAITING,)
         if event.key.gk != POD:
             same = old is not None and new is not None and old.meta is new.meta and old.spec is new.spec
             return () if new is None or (same and _offers(old) == _offers(new)) else (WAITING,)
@@ -79,14 +87,35 @@ def _place(c: Client, pod: Json, pods: list[Any]) -> None:
         return
     seen = [_on(each, assumed.get(each["metadata"]["uid"])) for each in pods]
     try:
-        decision = plain_schedule(pod, c.list("v1/Node"), seen)
+        decision = plain_schedule(pod, c.list("v1/Node"), seen, storage=_storage(c, pod, seen))
     except ValueError:
         return
     if decision.node is None:
         _say_why(c, pod, decision.message)
         return
+    if decision.claims:
+        _tell(c, meta["namespace"], decision.claims, decision.node)
+        return
     c.bind(pod, decision.node)
     c.memory[f"{meta['namespace']}/{meta['name']}"] = {"uid": meta["uid"], "node": decision.node}
+
+
+def _storage(c: Client, pod: Json, pods: list[Any]) -> Storage | None:
+    """Claims, volumes and classes, for a pod that mounts any."""
+    if not claims_of(pod):
+        return None
+    claims = c.list("v1/PersistentVolumeClaim", pod["metadata"]["namespace"])
+    return Storage.of(claims, c.list("v1/PersistentVolume"), c.list("storage.k8s.io/v1/StorageClass"), pods)
+
+
+def _tell(c: Client, namespace: str, claims: tuple[str, ...], node: str) -> None:
+    """Tells claims the node of their pod; the pod is placed once they are bound."""
+    for name in claims:
+        claim = c.get(Key(*CLAIM, namespace, name))
+        notes = EMPTY if claim is None else claim["metadata"].get("annotations") or EMPTY
+        if claim is not None and notes.get(SELECTED_NODE) != node:
+            patch = {"metadata": {"annotations": {SELECTED_NODE: node}}}
+            c.patch(claim, patch, rv=claim["metadata"]["resourceVersion"])
 
 
 def _confirm(c: Client, key: Key) -> None:
