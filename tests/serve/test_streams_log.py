@@ -26,7 +26,7 @@ def in_loop(test):
 def edge(plane: Plane, name: str, what: str, time: str = STARTED) -> None:
     """The kubelet's next report of a pod."""
     found = plane.backend.store.get(Key("", "Pod", "default", name))
-    body = {"metadata": {"uid": found.uid}, "status": after_edge(found.value, what, time)}
+    body = {"metadata": found.meta.value, "status": after_edge(found.value, what, time)}
     plane.backend.write_now(Request("update", found.key, body, "status", manager="kubelet", now=plane.time))
 
 

@@ -330,3 +330,17 @@ async def test_concurrent_deletes_of_a_collection_do_not_fail():
     first, second = await asyncio.gather(plane.delete(PODS), plane.delete(PODS))
     assert first.code == second.code == 200
     assert (await plane.get(PODS)).json["items"] == []
+
+
+@in_loop
+async def test_a_binding_may_be_sent_to_its_namespace():
+    plane = Plane()
+    await plane.post(PODS, pod("a"))
+    bindings = "/api/v1/namespaces/default/bindings"
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}
+    assert (await plane.post(bindings, body)).json["status"] == "Success"
+    assert (await plane.get(f"{PODS}/a")).json["spec"]["nodeName"] == "n"
+    assert "already assigned" in (await plane.post(bindings, body, 409)).json["message"]
+    assert (await plane.post(bindings, body | {"metadata": {"name": "x"}}, 404)).json["details"]["name"] == "x"
+    await plane.post(bindings, body | {"metadata": {}}, 400)
+    await plane.get(bindings, 405)

@@ -36,6 +36,7 @@ from steersman.serve.answer import (
 )
 from steersman.serve.asked import asked
 from steersman.serve.backend import Backend
+from steersman.serve.bindings import BINDING, bind_named
 from steersman.serve.change import Change, Changed
 from steersman.serve.columns import columns_of
 from steersman.serve.computed import COMPUTED, Seen, objects
@@ -246,6 +247,8 @@ class App:
         change = Change(self.backend, route, request, user.name, user, self._no_create(user, ask), self.converter)
         if route.part is not None and route.part.name == "scale":
             done = await write_scale(change)
+        elif route.kind.gk == BINDING:
+            done = await bind_named(change)
         elif verb == "create":
             done = await (change.create_part() if route.part else change.create())
         elif verb == "update":
@@ -356,6 +359,8 @@ def labels_of(route: Route, verb: str) -> Asked:
     kind = route.kind
     scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
     shown = verb.upper() if verb.islower() else "other"
+    if route.part is not None and route.part.name in NODE_PARTS and kind.gk == POD:
+        shown = "CONNECT"  # as kube-apiserver counts what a node answers
     return Asked(shown, kind.group, kind.version, kind.plural, route.part.name if route.part else "", scope)
 
 

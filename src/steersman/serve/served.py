@@ -45,6 +45,9 @@ CREATED: Final[frozenset[tuple[str, GK]]] = frozenset(
 )
 """Subresources that are only ever created."""
 
+ASKED: Final[frozenset[GK]] = REVIEWS | {("", "Binding")}
+"""Kinds that are only ever created, and stored nowhere."""
+
 STREAMED: Final[frozenset[tuple[str, GK]]] = frozenset(
     {("attach", ("", "Pod")), ("exec", ("", "Pod")), ("portforward", ("", "Pod"))}
 )
@@ -131,7 +134,7 @@ class Served:
         self._kinds = kinds
         self._by_path: dict[tuple[str, str], dict[str, Kind]] = {}
         for kind in (*_versions(kinds), *kinds.virtual(), *METRICS_KINDS):
-            if (kind.gk in REVIEWS) if "get" not in kind.verbs else why_unserved(kind) is None:
+            if (kind.gk in ASKED) if "get" not in kind.verbs else why_unserved(kind) is None:
                 self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = readable(kind)
         self.groups: dict[str, tuple[str, ...]] = {}
         """Group to its versions, best first; groups in the order in which clients are to prefer them."""
