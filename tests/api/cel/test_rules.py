@@ -209,7 +209,8 @@ def test_faults_are_told_when_the_definition_is_written():
             "a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self == 'x'", "messageExpression": "1"}]},
             "l": {
                 "type": "array",
-                "items": {"type": "string", "x-kubernetes-validations": [
+                "maxItems": 5,
+                "items": {"type": "string", "maxLength": 9, "x-kubernetes-validations": [
                     {"rule": "self == oldSelf"}, {"rule": "self != ''", "messageExpression": "1"}]},
             },
         },

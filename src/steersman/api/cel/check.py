@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.cel import types
 from steersman.api.cel.faults import CompileError
 from steersman.api.cel.functions import Overload, Registry
+from steersman.api.cel.lexer import RESERVED as WORDS
 from steersman.api.cel.parser import dotted
 from steersman.api.cel.tree import Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
 from steersman.api.cel.types import (
@@ -64,6 +65,8 @@ class _Checker:
         self.subst: Subst = {}
         self.fresh = Fresh()
         self.faults: list[tuple[int, str]] = []
+        self.mixed = False
+        """Within format(), whose arguments may be of several types."""
         self.seen: list[Node] = []
 
     def fault(self, at: int, message: str) -> Type:
@@ -130,6 +133,9 @@ class _Checker:
             return operand.params[1]
         if operand.kind == "object":
             found = (operand.fields or {}).get(node.field)
+            if found is None and node.field in WORDS and f"__{node.field}__" in (operand.fields or {}):
+                node.field = f"__{node.field}__"  # a word of the language, as which a field may also be written
+                found = (operand.fields or {})[node.field]
             return self.fault(node.at, f"undefined field '{node.field}'") if found is None else found
         if operand.kind == "param":
             self.subst[operand.name] = DYN
@@ -147,7 +153,9 @@ class _Checker:
                 node.name, node.target = f"{name}.{node.name}", None
         if node.name in ("_&&_", "_||_"):
             return self.logical(node)
+        mixed, self.mixed = self.mixed, self.mixed or node.name == "format"
         given = [self.visit(operand) for operand in node.operands]
+        self.mixed = mixed
         overloads = self.registry.get(node.name)
         if overloads is None:
             return self.fault(node.at, f"undeclared reference to '{node.name}' (in container '')")
@@ -204,6 +212,9 @@ class _Checker:
             if found is None:
                 found = t
             elif not self.joined(found, t):
+                if self.mixed:
+                    found = DYN
+                    continue
                 self.fault(item.at, f"expected type '{self.shown(found)}' but found '{self.shown(t)}'")
             elif t.kind == "dyn" or resolve(self.subst, found).kind in ("null", "param"):
                 found = t

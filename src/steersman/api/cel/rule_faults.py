@@ -6,39 +6,113 @@ Source of the facts: `apiextensions-apiserver/pkg/apis/apiextensions/validation`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+from steersman.api.cel.declare import MAX_REQUEST, declared
+from steersman.api.cel.estimate import MOST, most
 from steersman.api.cel.rules import Rule, compiled
 from steersman.api.custom_rules import has_rules
 from steersman.api.errors import Cause
 from steersman.api.schema import Schema
 
+RULE_LIMIT: Final = 10_000_000
+"""Most cost of one rule at all places of an object where it may be evaluated (StaticEstimatedCostLimit)."""
+SCHEMA_LIMIT: Final = 100_000_000
+"""Most cost of all rules of a schema (StaticEstimatedCRDCostLimit)."""
+TOLD: Final = 4
+"""So many of the most expensive rules are named, each of at least a hundredth of the limit."""
+
+
+class _Costs:
+    """The estimated costs of the rules of one schema."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, str]] = []
+
+    def note(self, path: str, cost: int, what: str, out: list[Cause]) -> None:
+        """One expression, with its cost at all places together."""
+        self.found.append((cost, path))
+        if cost > RULE_LIMIT:
+            out.append(Cause.forbidden(path, _exceeds(f"estimated {what} cost", cost, RULE_LIMIT)))
+
+    def judge(self, path: str) -> list[Cause]:
+        """What all of them come to."""
+        total = min(sum(cost for cost, _ in self.found), MOST)
+        if total <= SCHEMA_LIMIT:
+            return []
+        told = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        worst = sorted([entry for entry in self.found if entry[0] >= SCHEMA_LIMIT // 100], key=lambda entry: -entry[0])
+        causes = [Cause.forbidden(place, told) for _, place in worst[:TOLD]]
+        what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        return [*causes, Cause.forbidden(path, _exceeds(what, total, SCHEMA_LIMIT))]
+
+
+def _exceeds(what: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    hint = "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings"
+    return f"{what} exceeds budget by factor of {shown} ({hint} are declared)"
+
+
+class _Place(NamedTuple):
+    """Where a node of a schema is."""
+
+    path: str
+    root: bool
+    loose: str
+    """The path of the first list or map above whose elements have no fixed places."""
+    places: int | None
+    """How often it may be in one object; None: as often as a request has room for."""
+
+    def below(self, path: str, root: bool, loose: str, elements: int | None) -> _Place:
+        """A child, of which there may be so many for each of this."""
+        places = None if self.places is None or elements is None else min(self.places * max(elements, 0), MOST)
+        return _Place(path, root, loose, places)
+
 
 def rule_faults(schema: Schema, path: str) -> list[Cause]:
     """Every rule of a schema that cannot be used; `path` is that of its openAPIV3Schema."""
     out: list[Cause] = []
-    _walk(schema, schema, path, True, "", out)
-    return out
+    costs = _Costs()
+    _walk(schema, schema, _Place(path, True, "", 1), costs, out)
+    return out + costs.judge(path)
 
 
-def _walk(rules_of: Schema, schema: Schema, path: str, root: bool, loose: str, out: list[Cause]) -> None:
-    """One node; `loose` is the path of the first list or map above whose elements have no fixed places."""
+def _walk(rules_of: Schema, schema: Schema, place: _Place, costs: _Costs | None, out: list[Cause]) -> None:
+    """One node and all below it; nobody estimates the costs of rules in parts of an allOf."""
     if not has_rules(rules_of):
         return
-    for index, rule in enumerate(compiled(rules_of, schema, root)):
-        _judge(rule, f"{path}.x-kubernetes-validations[{index}]", loose, out)
+    path, loose = place.path, place.loose
+    for index, rule in enumerate(compiled(rules_of, schema, place.root)):
+        at = f"{path}.x-kubernetes-validations[{index}]"
+        if costs is not None:
+            _estimate(rule, schema, place, at, costs, out)
+        _judge(rule, at, loose, out)
     for index, part in enumerate(rules_of.all_of):
-        _walk(part, schema, f"{path}.allOf[{index}]", root, loose, out)
+        _walk(part, schema, place._replace(path=f"{path}.allOf[{index}]"), None, out)
     if rules_of.items is not None and schema.items is not None:
         below = loose or ("" if schema.list_type == "map" else path)
-        _walk(rules_of.items, schema.items, f"{path}.items", schema.items.embedded, below, out)
+        inside = place.below(f"{path}.items", schema.items.embedded, below, schema.max_items)
+        _walk(rules_of.items, schema.items, inside, costs, out)
     if rules_of.values is not None and schema.values is not None:
         below = loose or (path if schema.atomic else "")
-        _walk(rules_of.values, schema.values, f"{path}.additionalProperties", schema.values.embedded, below, out)
+        inside = place.below(f"{path}.additionalProperties", schema.values.embedded, below, schema.max_fields)
+        _walk(rules_of.values, schema.values, inside, costs, out)
     for name, rules in rules_of.fields.items():
         child = schema.child(name)
         if child is not None and not child.name:
-            _walk(rules, child, f"{path}.properties[{name}]", child.embedded, loose, out)
+            inside = place.below(f"{path}.properties[{name}]", child.embedded, loose, 1)
+            _walk(rules, child, inside, costs, out)
+
+
+def _estimate(rule: Rule, schema: Schema, place: _Place, at: str, costs: _Costs, out: list[Cause]) -> None:
+    t = declared(schema, place.root)
+    if rule.program is None or t is None:
+        return
+    places = MAX_REQUEST // (t.least + 1) if place.places is None else place.places
+    costs.note(f"{at}.rule", min(most(rule.program.root, t) * places, MOST), "rule", out)
+    if rule.message is not None:
+        costs.note(f"{at}.messageExpression", most(rule.message.root, t), "messageExpression", out)
 
 
 def _judge(rule: Rule, path: str, loose: str, out: list[Cause]) -> None:
