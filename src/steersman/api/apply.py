@@ -26,6 +26,7 @@ from steersman.api import (
 )
 from steersman.api.errors import Cause
 from steersman.api.explain import Finding
+from steersman.api.intake import field_schema
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.schema import Schema
 from steersman.api.write import By, Mode, Written
@@ -121,7 +122,7 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
             continue
         if by.subresource in pod_parts.PARTS and isinstance(value, dict):
             value = pod_parts.narrowed(by.subresource, value)
-        schema = kind.schema.fields.get(part)
+        schema = field_schema(kind.schema, part)
         if schema is None:
             finding = Finding()
             finding.unknown.append(str(part))

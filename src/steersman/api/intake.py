@@ -406,3 +406,13 @@ def _list_violations(schema: Schema, value: list[Any], bad: Callable[[str], None
             if key in seen:
                 bad(f"Duplicate value: items must differ in {', '.join(schema.keys)}")
             seen.append(key)
+
+
+ANYTHING: Final = Schema(type="any", preserve_unknown=True)
+"""Of fields that are kept without being declared."""
+
+
+def field_schema(schema: Schema, name: str) -> Schema | None:
+    """What a field of an object must be; None: there is no such field. Some schemas keep what they do not declare."""
+    declared = schema.fields.get(name)
+    return ANYTHING if declared is None and schema.preserve_unknown else declared

@@ -358,4 +358,4 @@ def reported(kind: Kind, old: Object, new: Object, name: str, time: str) -> tupl
 def _touches(schema: Schema, old: Section, new: Frozen) -> bool:
     """Whether a write adds or modifies any field, rather than only removing some or changing their order."""
     before = old.peek()
-    return bool(before != new and fields.compare(schema.fields["status"], before, new)[0])
+    return bool(before != new and fields.compare(schema.fields.get("status"), before, new)[0])

@@ -13,7 +13,7 @@ import orjson
 
 from steersman.api import conversion, declared, defaults, errors, pod_parts, status_part, validate
 from steersman.api.explain import NEW, Finding, Past, explain
-from steersman.api.intake import Misfit, intake
+from steersman.api.intake import Misfit, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.prepare import PREPARED
@@ -156,7 +156,7 @@ def encode(kind: Kind, name: str, path: str, section: Section) -> Section:
 
 def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Any:
     """One top-level field, frozen, complete with defaults and valid. Raises `ApiError` 400 or 422."""
-    schema = kind.schema.fields.get(part)
+    schema = field_schema(kind.schema, part)
     if schema is None:
         finding = Finding()
         finding.unknown.append(part)
