@@ -92,7 +92,7 @@ def metadata(kind: str, **fields: Any) -> list[str]:
             "pod",
             {"finalizers": ["mine"]},
             [
-                'metadata.finalizers: Invalid value: "mine": name is neither a standard '
+                'metadata.finalizers[0]: Invalid value: "mine": name is neither a standard '
                 "finalizer name nor is it "
                 "fully qualified"
             ],
@@ -109,12 +109,12 @@ def metadata(kind: str, **fields: Any) -> list[str]:
         (
             "pod",
             {"ownerReferences": [{**OWNER, "uid": ""}]},
-            ["metadata.ownerReferences[0].uid: Required value: must not be empty"],
+            ['metadata.ownerReferences.uid: Invalid value: "": must not be empty'],
         ),
         (
             "pod",
             {"ownerReferences": [{**OWNER, "apiVersion": "a/b/c"}]},
-            ['metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be <group>/<version> or <version>'],
+            ['metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty'],
         ),
         ("pod", {"generation": -1}, [f"metadata.generation: Invalid value: -1: {NEGATIVE}"]),
     ],

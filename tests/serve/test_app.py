@@ -102,25 +102,28 @@ async def test_the_actor_and_the_manager_of_a_write():
 @pytest.mark.parametrize(
     "path",
     [
-        "/nothing",
         "/api/v2",
         "/api/v1/nothings",
-        "/apis/nothing",
         "/apis/apps/v2",
         "/apis/apps/v1/namespaces/default/pods",
         "/api/v1/namespaces/default/nodes",
         "/api/v1/pods/a",
         "/api/v1/namespaces/default/pods/a/nothing",
         "/api/v1/namespaces/default/pods/a/status/x",
-        "/openapi/v1",
         "/openapi/v3/apis/nothing/v1",
         "/a/b/c/d/e/f/g/h/i/j/k/l",
-        "/apis//v1/pods",
     ],
 )
 @in_loop
 async def test_unknown_paths(path):
     is_status(await Plane().get(path, code=404), 404, "NotFound")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/apis/nothing", "/apis/nothing/v1/things", "/openapi/v1", "/apis//v1/pods"])
+@in_loop
+async def test_paths_where_nobody_is(path):
+    answer = await Plane().get(path, code=404)
+    assert answer.body == b"404 page not found\n"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,19 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import apply, conversion, crd, deletion, errors, eviction, names, preconditions, versions, write
+from steersman.api import (
+    apply,
+    conversion,
+    crd,
+    deletion,
+    errors,
+    eviction,
+    names,
+    preconditions,
+    refusal,
+    versions,
+    write,
+)
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.authz import Rbac
@@ -196,9 +208,7 @@ class Api:
         if name:
             return self._create_named(store, request, kind, name)
         if not base or not isinstance(base, str):
-            cause = errors.Cause.required("metadata.name", "name or generateName is required")
-            raise errors.invalid(kind.kind, "", [cause], kind.group)
-
+            return self._create_named(store, request, kind, "")  # which is refused, with all that is wrong
         return self._generate(store, request, kind, base, GENERATE_TRIES)
 
     def _generate(self, store: Store, request: Request, kind: Kind, base: str, tries: int) -> Call:
@@ -219,16 +229,17 @@ class Api:
             cause = errors.Cause.type_invalid("metadata.name", name, "must be a string")
             raise errors.invalid(kind.kind, "", [cause], kind.group)
         key = Key(kind.group, kind.kind, request.key.namespace, name)
-        if store.get(key) is not None:
-            raise errors.already_exists(kind.plural, name, kind.group)
         return self._identify(store, request, kind, key)
 
     def _update(self, store: Store, request: Request, kind: Kind) -> Outcome:
         body = preconditions.body(request, kind)
-        old = preconditions.existing(store, request.key, kind)
         meta = body.get("metadata") or EMPTY
         preconditions.check_name(request, kind, meta)
         wanted = meta.get("resourceVersion") or request.options.get("rv")
+        old = preconditions.found(store, request.key, kind)
+        if old is None and kind.gk in preconditions.MADE_BY_UPDATE and not request.subresource:
+            return self._create_at(store, request, kind, meta)
+        old = preconditions.existing(store, request.key, kind)
         preconditions.check_version_given(kind, old.key.name, wanted)
         preconditions.check_rv(old, kind, wanted)
         preconditions.check_uid(old, kind, meta.get("uid"))
@@ -243,8 +254,16 @@ class Api:
             meta = preconditions.body(request, kind).get("metadata") or EMPTY
             preconditions.check_name(request, kind, meta)
             preconditions.check_rv(old, kind, meta.get("resourceVersion"))
-            preconditions.check_uid(old, kind, meta.get("uid"))
         return self._write(store, request, kind, old)
+
+    def _create_at(self, store: Store, request: Request, kind: Kind, meta: Mapping[str, Any]) -> Outcome:
+        """What is not there yet is made, by an apply or a PUT: that needs leave to create, and asks for no version."""
+        if request.options.get("no_create"):
+            raise request.options["no_create"]
+        if meta.get("resourceVersion"):
+            raise errors.conflict(kind.plural, request.key.name, group=kind.group)
+        preconditions.check_namespace(store, request, kind, meta)
+        return self._identify(store, request, kind, request.key)
 
     def _write(self, store: Store, request: Request, kind: Kind, old: Object) -> Outcome:
         preconditions.check_subresource(request, kind)
@@ -269,17 +288,18 @@ class Api:
             return self._write(store, request, kind, old)
         if request.subresource:
             raise errors.not_found(kind.plural, request.key.name, kind.group)
-        if request.options.get("no_create"):
-            raise request.options["no_create"]
-        if meta.get("resourceVersion"):
-            raise errors.conflict(kind.plural, request.key.name, group=kind.group)
-        preconditions.check_namespace(store, request, kind, meta)
-        return self._identify(store, request, kind, request.key)
+        return self._create_at(store, request, kind, meta)
 
     def _identify(self, store: Store, request: Request, kind: Kind, key: Key) -> Outcome:
-        """A create, once somebody has drawn the uid."""
+        """A create, once somebody has drawn the uid. That a name is taken is said last, as in kube-apiserver: of what
+        is not valid, or not admitted, one hears that."""
+        hopeless = not key.name or store.get(key) is not None
 
         def created(written: Written) -> Outcome:
+            if hopeless:
+                refused = errors.already_exists(kind.plural, key.name, kind.group)
+                refused.warnings = written.warnings
+                raise refused
             return _committed(request, key, None, written.obj, 201, written.warnings)
 
         def identified(uid: Any) -> Outcome:
@@ -288,7 +308,7 @@ class Api:
                 return created(self.writer.write(kind, key, None, request, uid))
             return plan.write(self.writer, Attempt(store, request, kind, key, CREATE, None, None), uid, created)
 
-        return Call("random", ("uid", key), identified)
+        return identified("") if hopeless else Call("random", ("uid", key), identified)
 
     def _bind(self, store: Store, request: Request, kind: Kind) -> Outcome:
         old = preconditions.existing(store, request.key, kind)
@@ -356,7 +376,13 @@ class Writer:
 
     def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
         """The next version of one slot. Depends on the old version (but not on its revision), the request and uid."""
-        written = self._write(kind, key, old, request, uid, by_of(request))
+        by = by_of(request)
+        try:
+            written = self._write(kind, key, old, request, uid, by)
+        except errors.Invalid as first:
+            if request.verb in ("create", "update") and not request.subresource and isinstance(request.body, dict):
+                raise refusal.complete(kind, key, old, request.body, by, first) from None
+            raise
         return judged(kind, old, written) if kind.custom else written
 
     def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:

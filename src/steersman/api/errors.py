@@ -178,8 +178,10 @@ class ApiError(Refused):
     """A refused or failed API request.
 
     `code` is the HTTP status code, `reason` Kubernetes' machine-readable reason, `message` the text for people,
-    `details` what the failure is about (None when the server sends none).
+    `details` what the failure is about (None when the server sends none), `warnings` what else the client is told.
     """
+
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, code: int, reason: str, message: str, details: Details | None = None) -> None:
         super().__init__(message)
@@ -397,8 +399,7 @@ def invalid(kind: str, name: str, causes: Iterable[Cause], group: str = "") -> A
     `Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be ...`; several causes stand in
     brackets, equal ones once.
     """
-    found = tuple(causes)
-    message = f"{_qualified(kind, group)} {quote(name)} is invalid"
+    message, found = f"{_qualified(kind, group)} {quote(name)} is invalid", tuple(causes)
     texts = list(dict.fromkeys(str(cause) for cause in found))
     if len(texts) == 1:
         message += f": {texts[0]}"
@@ -444,8 +445,7 @@ def method_not_allowed(resource: str, action: str, group: str = "") -> ApiError:
 
 def not_acceptable(accepted: Iterable[str]) -> ApiError:
     """None of the answer types the client accepts can be given; `accepted` are those that can."""
-    message = "only the following media types are accepted: " + ", ".join(accepted)
-    return _error(406, "NotAcceptable", message)
+    return _error(406, "NotAcceptable", "only the following media types are accepted: " + ", ".join(accepted))
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> ApiError:

@@ -82,13 +82,12 @@ _GENERIC: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.
 """Groups whose kinds, like custom ones, are validated by apimachinery alone, which knows no standard finalizers."""
 
 
+NO_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
+
+
 @lru_cache(rules.CHECKED)
-def _finalizer(text: str, custom: bool) -> tuple[Cause, ...]:
-    path = "metadata.finalizers"
-    problems = names.qualified_name(text)
-    if not problems and not custom and "/" not in text and text not in STANDARD_FINALIZERS:
-        problems = ["name is neither a standard finalizer name nor is it fully qualified"]
-    return tuple(Cause.invalid(path, text, problem) for problem in problems)
+def _finalizer(text: str) -> tuple[Cause, ...]:
+    return tuple(Cause.invalid("metadata.finalizers", text, problem) for problem in names.qualified_name(text))
 
 
 def metadata(kind: Kind, meta: Mapping[str, Any]) -> Causes:
@@ -140,19 +139,17 @@ def _annotations(out: Causes, found: Mapping[str, str]) -> None:
 
 def _owners(out: Causes, owners: list[Mapping[str, Any]]) -> None:
     controller = ""
-    for index, owner in enumerate(owners):
-        version, kind, name = owner.get("apiVersion"), owner.get("kind"), owner.get("name")
-        if not (version and kind and name and owner.get("uid")):
-            for field in ("apiVersion", "kind", "name", "uid"):
-                if not owner.get(field):
-                    path = f"metadata.ownerReferences[{index}].{field}"
-                    out.append(Cause.required(path, "must not be empty"))
-        elif version.count("/") > 1 or version.endswith("/"):
-            path = f"metadata.ownerReferences[{index}].apiVersion"
-            out.append(Cause.invalid(path, version, "must be <group>/<version> or <version>"))
+    path = "metadata.ownerReferences"  # Kubernetes does not say which of them
+    for owner in owners:
+        version, kind, name = owner.get("apiVersion") or "", owner.get("kind"), owner.get("name")
+        if version.count("/") > 1 or not version.rpartition("/")[2]:
+            out.append(Cause.invalid(f"{path}.apiVersion", version, "version must not be empty"))
+        for field in ("kind", "name", "uid"):
+            if not owner.get(field):
+                out.append(Cause.invalid(f"{path}.{field}", "", "must not be empty"))
         if kind == "Event" and version == "v1":
             detail = "/v1, Kind=Event is disallowed from being an owner"
-            out.append(Cause.invalid(f"metadata.ownerReferences[{index}]", owner, detail))
+            out.append(Cause.invalid(path, owner, detail))
         if owner.get("controller"):
             this = f"{kind}/{name}"
             if controller:
@@ -160,17 +157,20 @@ def _owners(out: Causes, owners: list[Mapping[str, Any]]) -> None:
                     'Only one reference can have Controller set to true. Found "true" in references '
                     f"for {controller} and {this}"
                 )
-                out.append(Cause.invalid("metadata.ownerReferences", owners, detail))
+                out.append(Cause.invalid(path, owners, detail))
             controller = controller or this
 
 
 def _finalizers(out: Causes, found: list[str], custom: bool) -> None:
     for text in found:
-        if causes := _finalizer(text, custom):
+        if causes := _finalizer(text):
             out += causes
     if ORPHAN in found and FOREGROUND in found:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         out.append(Cause.invalid("metadata.finalizers", found, detail))
+    for index, text in enumerate(() if custom else found):
+        if "/" not in text and text not in STANDARD_FINALIZERS:
+            out.append(Cause.invalid(f"metadata.finalizers[{index}]", text, NO_STANDARD))
 
 
 _FIXED: Final = (
@@ -181,6 +181,14 @@ _FIXED: Final = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+
+
+JUDGED_ONCE: Final = frozenset(
+    {("", name) for name in ("Event", "LimitRange", "PersistentVolume")}
+    | {("storage.k8s.io", "CSINode"), ("storage.k8s.io", "VolumeAttachment")}
+    | {("discovery.k8s.io", "EndpointSlice"), ("policy", "PodDisruptionBudget")}
+)
+"""Kinds whose own rules do not look at changes of metadata."""
 
 
 def metadata_change(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Causes:

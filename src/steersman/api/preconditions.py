@@ -29,6 +29,12 @@ CONDITIONAL: Final = frozenset(
     | {("coordination.k8s.io", "Lease"), ("policy", "PodDisruptionBudget"), ("node.k8s.io", "RuntimeClass")}
 )
 """Nor these (AllowUnconditionalUpdate is false in kube-apiserver)."""
+MADE_BY_UPDATE: Final = frozenset(
+    {("", name) for name in ("Endpoints", "Event", "LimitRange", "Service")}
+    | {("rbac.authorization.k8s.io", f"{scope}Role{part}") for scope in ("", "Cluster") for part in ("", "Binding")}
+    | {("coordination.k8s.io", "Lease"), ("node.k8s.io", "RuntimeClass")}
+)
+"""Kinds of which a PUT makes the object that is not there (AllowCreateOnUpdate in kube-apiserver)."""
 WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 
 

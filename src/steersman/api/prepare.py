@@ -21,6 +21,7 @@ def _job(meta: dict[str, Any], spec: Frozen) -> Frozen:
     template = spec.get("template") or EMPTY
     pod_meta = template.get("metadata") or EMPTY
     labels = pod_meta.get("labels") or EMPTY
+    taken = meta.get("labels") is pod_meta.get("labels")  # from the template (`born`), which then shares its own
     if not spec.get("manualSelector"):
         added = {**dict.fromkeys(NAME_LABELS, meta["name"]), **dict.fromkeys(UID_LABELS, meta["uid"])}
         labels = Frozen({**labels, **{name: value for name, value in added.items() if name not in labels}})
@@ -30,7 +31,7 @@ def _job(meta: dict[str, Any], spec: Frozen) -> Frozen:
         selector = Frozen({**(spec.get("selector") or EMPTY), "matchLabels": chosen})
         template = Frozen({**template, "metadata": Frozen({**pod_meta, "labels": labels})})
         spec = Frozen({**spec, "selector": selector, "template": template})
-    if labels and not meta.get("labels"):
+    if labels and (taken or not meta.get("labels")):
         meta["labels"] = labels
     return spec
 

@@ -45,7 +45,7 @@ class Request(NamedTuple):
     options: Mapping[str, Any] = EMPTY
     """patch ("merge" | "json"), force, dry_run, validation, uid, rv (preconditions), grace (seconds), propagation,
     labels, fields (selectors), limit, continue; of clients beside the control plane's own parts, user (who the actor
-    is, for checks of what is written) and no_create (the refusal if an apply would create)."""
+    is, for checks of what is written) and no_create (the refusal if an apply or an update would create)."""
 
 
 class Reply(NamedTuple):

@@ -89,7 +89,7 @@ def status_answer(error: ApiError) -> Response:
         headers.append(("retry-after", str(error.retry_after_seconds)))
     if error.code == 401:
         headers.append(("www-authenticate", "Bearer"))
-    return Response(error.code, headers, orjson.dumps(error.status(), default=str))
+    return with_warnings(Response(error.code, headers, orjson.dumps(error.status(), default=str)), error.warnings)
 
 
 def with_warnings(response: Response, warnings: Iterable[str]) -> Response:

@@ -17,6 +17,7 @@ import orjson
 from steersman.api import aliases, errors, preconditions, versions
 from steersman.api.authz import forbidden
 from steersman.api.kinds import VERBS
+from steersman.api.preconditions import MADE_BY_UPDATE
 from steersman.api.rbac import Ask
 from steersman.api.review import REVIEWS
 from steersman.api.user import User
@@ -65,6 +66,7 @@ from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
 from steersman.serve.watchers import Watchers
 
+NOT_FOUND: Final = "404 page not found\n"
 log = logging.getLogger("steersman.serve")
 
 NODE_PARTS: Final = ("attach", "exec", "log", "portforward")
@@ -153,10 +155,18 @@ class App:
         user = self.access.user_of(request, ask)
         self.access.authorize(user, ask)
         if not ask.path:
+            if self._is_nowhere(segments):
+                return text_answer(NOT_FOUND, 404)
             route = resource_route(self._current()[0], segments)
-            response = await self._resource(request, user, ask, route)
-            warning = DEPRECATED.get(route.kind.gk)
-            return response if warning is None else with_warnings(response, (warning,))
+            origin = route.kind.origin
+            warning = DEPRECATED.get(route.kind.gk) if origin is None else origin.warning
+            if not warning:
+                return await self._resource(request, user, ask, route)
+            try:
+                return with_warnings(await self._resource(request, user, ask, route), (warning,))
+            except errors.ApiError as error:
+                error.warnings = (warning, *error.warnings)
+                raise
         if request.method not in ("GET", "HEAD"):
             raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on this path")
         return self._document(request, segments)
@@ -205,9 +215,24 @@ class App:
             case []:
                 roots = ["/api", "/apis", *self.health.paths(), "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
                 body = orjson.dumps({"paths": roots})
+        if body is None and (self._is_nowhere(segments) or segments[0] not in ("api", "apis")):
+            return text_answer(NOT_FOUND, 404)
         if body is None:
             raise errors.resource_not_found()
         return Response(200, JSON_HEADERS, body)
+
+    def _is_nowhere(self, segments: list[str]) -> bool:
+        """Whether a path begins with a group that is not there, or with a version that no definition of its group
+        serves: kube-apiserver has nobody there who would answer with a Status."""
+        if segments[0] != "apis" or len(segments) < 2:
+            return False
+        served, group = self._current()[0], segments[1]
+        versions = served.groups.get(group)
+        if versions is None:
+            return True
+        if len(segments) < 3 or segments[2] in versions:
+            return False
+        return all(kind.custom for version in versions for kind in served.kinds_of(group, version))
 
     # -- resources ---------------------------------------------------------------------------------------------
 
@@ -222,14 +247,12 @@ class App:
                 405,
                 "MethodNotAllowed",
                 "the server does not allow this method on the requested resource",
-                errors.Details(group=route.kind.group, kind=route.kind.plural),
+                errors.Details(),
             )
         if route.part is not None and route.kind.gk == POD and route.part.name in NODE_PARTS:
             answer = log_answer if route.part.name == "log" else connect
             return await answer(self.backend, self.streams, request, route)
-        response = await self._perform(request, user, ask, route, verb)
-        origin = route.kind.origin
-        return with_warnings(response, [origin.warning]) if origin is not None and origin.warning else response
+        return await self._perform(request, user, ask, route, verb)
 
     async def _perform(self, request: Request, user: User, ask: Ask, route: Route, verb: str) -> Response:
         form = form_of(request.headers.get("accept"), verb in ("list", "watch", "deletecollection"))
@@ -244,7 +267,9 @@ class App:
         if route.kind.gk in REVIEWS:
             done = reviews.answer(self.access, request, user, route)
             return await self._changed(route, done, shown)
-        change = Change(self.backend, route, request, user.name, user, self._no_create(user, ask), self.converter)
+        change = Change(
+            self.backend, route, request, user.name, user, self._no_create(user, ask, route), self.converter
+        )
         if route.part is not None and route.part.name == "scale":
             done = await write_scale(change)
         elif route.kind.gk == BINDING:
@@ -259,9 +284,9 @@ class App:
             done = await (change.delete() if route.name else change.delete_collection())
         return await self._changed(route, done, shown)
 
-    def _no_create(self, user: User, ask: Ask) -> errors.ApiError | None:
-        """Why a patch may not create the object if it is not there: that needs the verb create, too."""
-        if ask.verb != "patch":
+    def _no_create(self, user: User, ask: Ask, route: Route) -> errors.ApiError | None:
+        """Why a patch or update may not create the object if it is not there: that needs the verb create, too."""
+        if ask.verb != "patch" and not (ask.verb == "update" and route.kind.gk in MADE_BY_UPDATE):
             return None
         create = ask._replace(verb="create")
         decision = self.access.decide(user, create)

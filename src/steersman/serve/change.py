@@ -68,7 +68,7 @@ class Change(NamedTuple):
     user: User | None = None
     """Who `actor` is, for what has to be decided about the object itself."""
     no_create: errors.ApiError | None = None
-    """Why an apply must not create what is not there."""
+    """Why an apply or an update must not create what is not there."""
     converter: Converter | None = None
     """Who has objects converted, for a kind that needs it."""
 
@@ -118,8 +118,6 @@ class Change(NamedTuple):
                 cause = errors.Cause.required("fieldManager", "is required for apply patch")
                 raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
             options["force"] = query.flag("force")
-            if self.no_create is not None:
-                options["no_create"] = self.no_create
             alias = self.route.kind.alias
             value = body.value if alias is None or not isinstance(body.value, dict) else alias.down(body.value)
             return _shown(await self.send("apply", self._part, value, options), warnings)
@@ -173,6 +171,8 @@ class Change(NamedTuple):
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
         now = self.backend.now()
         options["user"] = self.user
+        if self.no_create is not None:
+            options["no_create"] = self.no_create
         if self.route.kind.custom:
             options["version"] = self.route.kind.version
         return await self.backend.write(effect.Request(verb, self._key, body, part, self.actor, manager, now, options))

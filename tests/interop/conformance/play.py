@@ -228,7 +228,7 @@ class Local:
 
         async def asked() -> Answer:
             response = await self.app(request)
-            data = response.body
+            data = b"" if method == "HEAD" else response.body  # as the connection does
             if not isinstance(data, bytes):
                 data = b"".join([chunk async for chunk in data])
             return response.status, _pairs(response.headers), data
