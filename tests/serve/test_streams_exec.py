@@ -261,6 +261,28 @@ async def test_what_is_refused_before_the_upgrade(stage):
     assert (await stage.refused("cat"))["code"] == 401
 
 
+@staged
+async def test_streams_need_the_verb_create(stage):
+    def granted(*verbs):
+        rules = [{"verbs": list(verbs), "apiGroups": [""], "resources": ["pods/exec", "pods/portforward"]}]
+        return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": rules}
+
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    await stage.plane.post(roles, granted("get"))
+    subject = {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}
+    ref = {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"}
+    binding = {**granted(), "kind": "RoleBinding", "subjects": [subject], "roleRef": ref}
+    del binding["rules"]
+    await stage.plane.post(roles.replace("roles", "rolebindings"), binding)
+    stage.bearer = {"Authorization": f"Bearer {stage.plane.tokens.issue('eve')}"}
+    for part in ("exec", "portforward"):
+        status = await stage.refused(*(["cat"] if part == "exec" else []), part=part, ports=80)
+        assert status["code"] == 403 and f'cannot create resource "pods/{part}"' in status["message"]
+    await stage.plane.put(f"{roles}/r", granted("get", "create"))
+    assert (await stage.run("cat", stdin=b"x"))[0] == b"x"
+    assert (await stage.refused(part="attach"))["code"] == 403
+
+
 # -- port-forward over a WebSocket -------------------------------------------------------------------------------
 
 

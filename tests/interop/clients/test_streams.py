@@ -65,6 +65,20 @@ def test_port_forward(core):
     assert "no program answers port 9" in forward.error(9)
 
 
+def test_a_workspace_has_streams_of_its_own(plane):
+    workspace = plane.workspace(virtual_nodes=1)
+    c = workspace.client
+    c.wait(lambda: c.get(c.key("v1/ServiceAccount", "default", "default")) is not None, SECONDS)
+    c.create({**POD, "metadata": {**POD["metadata"], "name": "inside"}})
+    c.wait(lambda: c.get(c.key("v1/Pod", "inside", "default"))["status"].get("phase") == "Running", SECONDS)
+    with k8s.config.new_client_from_config(str(workspace.kubeconfig)) as client:
+        core = k8s.client.CoreV1Api(client)
+        how = {"stdout": True, "stderr": True, "stdin": False, "tty": False, "command": ["echo", "hi"]}
+        assert stream(core.connect_get_namespaced_pod_exec, "inside", "default", **how) == "inside: hi\n"
+        assert core.read_namespaced_pod_log("inside", "default") == "one\ntwo\n"
+    workspace.forget()
+
+
 def test_kr8s(plane):
     api = kr8s.api(kubeconfig=str(plane.kubeconfig))
     pod = kr8s.objects.Pod.get("web", namespace="default", api=api)
