@@ -155,3 +155,21 @@ async def test_follow_ends_with_the_pod():
     rest.cancel()  # as a client that goes away
     await asyncio.gather(rest, return_exceptions=True)
     assert plane.backend.watchers == 0
+
+
+@in_loop
+async def test_follow_ends_with_the_pod_even_if_another_takes_its_name():
+    plane = Plane()
+    await placed(plane)
+    response = await plane.send("GET", f"{PODS}/a/log?follow=true&tailLines=0")
+    rest = asyncio.ensure_future(anext(response.body, b"end"))
+    await asyncio.sleep(0.01)
+    old = plane.backend.store.get(Key("", "Pod", "default", "a"))
+    plane.backend.write_now(Request("delete", old.key, None, actor="x", now=plane.time, options={"grace": 0}))
+    body = pod("a")
+    body["spec"]["nodeName"] = "node-0"
+    plane.backend.write_now(Request("create", old.key, body, actor="x", now=plane.time))
+    edge(plane, "a", "accept")
+    edge(plane, "a", "start")
+    edge(plane, "a", "complete", "2026-09-21T14:13:25Z")
+    assert await rest == b"end"
