@@ -2,14 +2,15 @@
 server, and a store that is whole afterwards."""
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.serve.served import parts_of
-from tests.serve.mutate import WIDGETS, Fuzz
-from tests.serve.plane import Plane
+from tests.serve.mutate import APPLY, STRATEGIC, WIDGETS, Fuzz
+from tests.serve.plane import Plane, deployment
 from tests.serve.storm import CRDS, fire, storm
 
 
@@ -42,3 +43,25 @@ def a_plane():
 
 PLANES = [a_plane()]
 """One for all examples: what earlier ones wrote is more to stumble over."""
+
+
+@pytest.mark.parametrize("media", [STRATEGIC, APPLY])
+def test_a_long_list_costs_its_length_and_not_its_square(media):
+    plane = Plane()
+    path = "/apis/apps/v1/namespaces/default/deployments"
+
+    def long(prefix, count):
+        made = deployment()
+        made["spec"]["template"]["spec"]["containers"][0]["env"] = [
+            {"name": f"{prefix}{number}", "value": "v"} for number in range(count)
+        ]
+        return made
+
+    async def run():
+        await plane.post(path, long("A", 15_000))
+        start = time.perf_counter()
+        target = f"{path}/web?fieldManager=x&force=true" if media == APPLY else f"{path}/web"
+        await plane.ask("PATCH", target, long("B", 15_000), 200, content_type=media)
+        return time.perf_counter() - start
+
+    assert asyncio.run(run()) < 5

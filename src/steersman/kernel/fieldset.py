@@ -12,6 +12,7 @@ reference (FieldsV1) and by structured-merge-diff's documentation.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from xxhash import xxh3_128_intdigest
@@ -187,6 +188,12 @@ def _intern(names: tuple[str, ...], kids: tuple[FieldSet, ...], member: bool) ->
     return made
 
 
+FEW: Final = 32
+"""Names that are searched one by one; of more, a hash is made first: a list of tens of thousands of items must not cost
+their square."""
+EMPTY_PLACES: Final[dict[str, int]] = {}
+
+
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
     """Paths in either set."""
     if a is b or not (b.names or b.member):
@@ -211,9 +218,11 @@ def _joined(a: FieldSet, b: FieldSet) -> FieldSet:
     names, kids = a.names, list(a.kids)
     extra: list[str] = []
     changed = member is not a.member
+    many = len(names) > FEW
+    places = {name: at for at, name in enumerate(names)} if many else EMPTY_PLACES
     for name, kid in zip(b.names, b.kids, strict=True):
-        if name in names:
-            at = names.index(name)
+        if name in (places if many else names):
+            at = places[name] if many else names.index(name)
             both = union(kids[at], kid)
             if both is not kids[at]:
                 kids[at] = both
@@ -250,7 +259,8 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
         return NOTHING
     member = a.member and not b.member
     mine = a.names
-    if not mine or not [name for name in b.names if name in mine]:
+    known: Collection[str] = mine if len(mine) <= FEW else frozenset(mine)
+    if not mine or not [name for name in b.names if name in known]:
         return a if member == a.member else _intern_or_leaf(a.names, a.kids, member)
     taken = dict(zip(b.names, b.kids, strict=True))
     changed = member != a.member
