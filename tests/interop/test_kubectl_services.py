@@ -98,6 +98,16 @@ def test_a_service_its_endpoints_and_an_autoscaler_under_load(plane):
     until(lambda: "web" not in plane.run("get", "endpoints", "-o", "name"))
 
 
+def test_the_servers_own_service(plane):
+    service = plane.json("get", "service", "kubernetes")
+    assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+    (port,) = service["spec"]["ports"]
+    assert (port["name"], port["port"]) == ("https", 443)
+    for slice_ in plane.json("get", "endpointslices", "-l", "kubernetes.io/service-name=kubernetes")["items"]:
+        assert slice_["ports"][0]["port"] == port["targetPort"] and slice_["endpoints"][0]["conditions"]["ready"]
+        assert service["spec"]["ipFamilies"] == [slice_["addressType"]]
+
+
 def test_a_stateful_set_with_volumes(plane):
     plane.run("create", "-f", "-", stdin=STORED)
     plane.run("rollout", "status", "statefulset/db", "--timeout=25s")

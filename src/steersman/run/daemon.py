@@ -22,6 +22,7 @@ from steersman.kernel.ports import NodeStreams
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
 from steersman.run.exchange import Driver
+from steersman.run.front import announce
 from steersman.run.load import StartError
 from steersman.run.place import Place
 from steersman.run.workspace import KUBELET, SCHEDULER, Shared, Workspace
@@ -127,6 +128,7 @@ class ControlPlane:
         write_kubeconfig(settings.kubeconfig, self.url, authority.pem, token)
         if not settings.embedded:
             garbage.freeze()
+        await announce(self.heads, address, self.server.port)
         root.start(self.url)
         stack.push_async_callback(root.stop)
         stack.push_async_callback(self.workspaces.close)
