@@ -92,7 +92,7 @@ ACCEPTS = (
     *(AS.format("Table") + "," + JSON, "application/json;as=Table;v=v1beta1;g=meta.k8s.io"),
 )
 RULES = [
-    {"rule": "self.size < 100 && self.name.matches('^[a-z]*$')", "messageExpression": "'size ' + string(self.size)"},
+    {"rule": "self.size < 100 && self.name.matches('^[a-z]*$')", "messageExpression": "'the name is ' + self.name"},
     {"rule": "self.items.all(x, x.name != 'bad')", "message": "bad"},
     {"rule": "!has(oldSelf.size) || oldSelf.size <= self.size"},
 ]

@@ -122,7 +122,7 @@ def test_no_request_is_a_fault_of_the_server(target, pairs, data, accept, body):
     query = urlencode(pairs, errors="surrogatepass")
     answer = asyncio.run(PLANES[0].ask(method, f"{path}?{query}", body, content_type=media, accept=accept))
     assert answer.code < 500 or answer.code == 504, (method, path, pairs, media, body, answer)
-    if answer.code >= 400:
+    if answer.code >= 400 and answer.body != b"404 page not found\n":  # Go's words for a path that is nowhere
         status = answer.json
         assert status["kind"] == "Status" and status["code"] == answer.code
 
