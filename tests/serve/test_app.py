@@ -119,7 +119,9 @@ async def test_unknown_paths(path):
     is_status(await Plane().get(path, code=404), 404, "NotFound")
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/apis/nothing", "/apis/nothing/v1/things", "/openapi/v1", "/apis//v1/pods"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/apis/nothing", "/apis/nothing/v1/things", "/openapi/v1", "/apis//v1/pods"]
+)
 @in_loop
 async def test_paths_where_nobody_is(path):
     answer = await Plane().get(path, code=404)
