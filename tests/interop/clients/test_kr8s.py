@@ -67,7 +67,7 @@ def test_workloads(api):
     pod = Pod(a_pod("p"), api=api)
     pod.create()
     pod.wait("condition=Ready", timeout=20)
-    assert pod.ready()
+    assert pod.ready() and ["started on virtual node" in line for line in pod.logs()] == [True]
     web.delete(propagation_policy="Foreground")
     web.wait("delete", timeout=20)
     pod.delete()

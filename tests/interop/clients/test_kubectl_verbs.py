@@ -157,7 +157,7 @@ def test_pods_expose_and_waiting(kubectl, write):
     kubectl("wait --for=condition=Ready pods --all --timeout=60s")
     assert "Usage" in kubectl("top --help") and "p" in kubectl("top pods")
     assert "node-0" in kubectl("top nodes")
-    kubectl("logs p")
+    assert "started on virtual node" in kubectl("logs p --tail=1")
     assert kubectl("delete pods --all --now").count("deleted") == 3
     kubectl("wait --for=delete pod/p --timeout=60s")
 

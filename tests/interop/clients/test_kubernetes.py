@@ -178,6 +178,7 @@ def test_scale_status_and_logs(api, core, namespace):
     until(lambda: len(core.list_namespaced_pod(namespace, label_selector="app=web").items) == 1)
     pod = core.list_namespaced_pod(namespace, field_selector="status.phase=Running").items[0]
     assert pod.status.pod_ip and pod.spec.node_name
+    assert "started on virtual node" in core.read_namespaced_pod_log(pod.metadata.name, namespace, tail_lines=1)
     said = {"conditions": [{"type": "Progressing", "status": "Unknown", "reason": "Asked"}]}
     apps.patch_namespaced_deployment_status("web", namespace, {"status": said, "spec": {"replicas": 9}})
     assert apps.read_namespaced_deployment("web", namespace).spec.replicas == 1

@@ -122,6 +122,8 @@ def test_scale_status_and_waiting(client):
     client.create(Deployment.from_dict(a_deployment("web")))
     client.wait(Deployment, "web", for_conditions=["Available"])
     assert client.get(Deployment.Scale, "web").status.replicas == 2
+    pod = next(iter(client.list(Pod, labels={"app": "web"}))).metadata.name
+    assert ["started on virtual node" in line for line in client.log(pod)] == [True]
     scaled = client.replace(Deployment.Scale(metadata=ObjectMeta(name="web"), spec=ScaleSpec(replicas=1)), "web")
     assert scaled.spec.replicas == 1
     said = {"status": {"conditions": [{"type": "Progressing", "status": "Unknown"}]}, "spec": {"replicas": 9}}
