@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api import admission_rules, pod_defaults, quota_rules, zeros
+from steersman.api import admission_rules, flow_rules, pod_defaults, quota_rules, zeros
 from steersman.api.filling import each, elements, inside, lacking, put, unset
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
@@ -409,6 +409,8 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("batch", "CronJob", "spec"): _cron_job,
     ("autoscaling", "HorizontalPodAutoscaler", "spec"): _autoscaler,
     ("", "LimitRange", "spec"): quota_rules.fill_limits,
+    (*flow_rules.SCHEMA, "spec"): flow_rules.fill_schema,
+    (*flow_rules.LEVEL, "spec"): flow_rules.fill_level,
     ("networking.k8s.io", "NetworkPolicy", "spec"): _network_policy,
     ("networking.k8s.io", "IngressClass", "spec"): _ingress_class,
     ("resource.k8s.io", "ResourceClaim", "spec"): _claim_requests,

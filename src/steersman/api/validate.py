@@ -22,6 +22,7 @@ from steersman.api import (
     class_rules,
     crd_rules,
     event_rules,
+    flow_rules,
     metadata_rules,
     names,
     network_rules,
@@ -41,7 +42,17 @@ from steersman.api.metadata_rules import metadata, metadata_change
 from steersman.api.rules import Causes, Object
 from steersman.kernel.value import EMPTY
 
-__all__ = ["change", "frozen_data", "judged_parts", "metadata", "metadata_change", "on_create", "part", "whole"]
+__all__ = [
+    "WHOLE",
+    "change",
+    "frozen_data",
+    "judged_parts",
+    "metadata",
+    "metadata_change",
+    "on_create",
+    "part",
+    "whole",
+]
 
 SECRET_MAX: Final = 1 << 20
 """Bytes of all values of one ConfigMap or Secret."""
@@ -106,7 +117,7 @@ def judged_parts(kind: Kind) -> tuple[str, ...]:
 
 def whole(kind: Kind, name: str, parts: Mapping[str, Any]) -> list[Cause]:
     """What is wrong between the parts of an object; `parts` are its top-level fields but for metadata and status."""
-    rule = None if kind.custom else _WHOLE.get((kind.group, kind.kind))
+    rule = None if kind.custom else WHOLE.get((kind.group, kind.kind))
     if rule is None:
         return []
     out: list[Cause] = []
@@ -308,11 +319,14 @@ _JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_RBAC, "ClusterRoleBinding"): ("roleRef",),
 }
 
-_WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]], None]]] = {
+WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]], None]]] = {
     ("", "Event"): event_rules.event,
     ("discovery.k8s.io", "EndpointSlice"): network_rules.endpoint_slice,
     ("scheduling.k8s.io", "PriorityClass"): class_rules.priority,
+    flow_rules.SCHEMA: flow_rules.schema,
+    flow_rules.LEVEL: flow_rules.level,
 }
+"""What is judged of several parts together, or with the name."""
 
 _CHANGES: Final[Mapping[Where, ChangeRule]] = {
     ("", "Pod", "spec"): change_rules.pod_spec,

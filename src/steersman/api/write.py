@@ -214,7 +214,7 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
             spec = take_section(kind, part, value, name, by, warnings)
         elif part not in ("spec", "status"):
             rest.setdefault(part, value)
-    if by.judge and (spec is None or rest):
+    if by.judge and (spec is None or rest or kind.gk in validate.WHOLE):
         _need_parts(kind, rest if spec is None else {**rest, "spec": spec}, name, given)
     if "stringData" in rest and kind.gk == ("", "Secret"):  # write-only: it ends up in data
         rest["data"] = defaults.secret_data(rest.get("data"), rest.pop("stringData"))

@@ -16,6 +16,7 @@ from steersman.api.admission.priority import SYSTEM_CLASSES
 from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
 from steersman.api.errors import AlreadyExists, internal
+from steersman.api.flow_rules import first_objects
 from steersman.api.kinds import Kinds
 from steersman.api.policy import born, default_policy
 from steersman.kernel.changelog import ChangeLog
@@ -35,8 +36,9 @@ FIRST_OBJECTS: Final[tuple[tuple[Key, dict[str, Any]], ...]] = (
         for name in NAMESPACES
     ],
     *[(Key("scheduling.k8s.io", "PriorityClass", "", name), body) for name, body in SYSTEM_CLASSES.items()],
+    *first_objects(),
 )
-"""Objects that every cluster has from its start: namespaces, and the system's PriorityClasses."""
+"""Objects that every cluster has from its start: namespaces, the system's PriorityClasses, flows and their levels."""
 APISERVER: Final = "system:apiserver"
 """The actor of the server's own writes."""
 

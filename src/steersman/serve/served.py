@@ -1,8 +1,4 @@
-"""Which kinds, verbs and subresources the HTTP face serves: what discovery tells, routes accept, documents list.
-
-A stored kind that nobody acts on as its users must expect is not served: a webhook configuration that is accepted
-and never called would be worse than a 404.
-"""
+"""Which kinds, verbs and subresources the HTTP face serves: what discovery tells, routes accept, documents list."""
 
 from __future__ import annotations
 
@@ -18,13 +14,6 @@ from steersman.api.review import REVIEWS
 from steersman.serve.computed import COMPUTED, METRICS_KINDS, REGISTRATION, priority_of, readable
 
 GK = tuple[str, str]
-
-UNSERVED: Final[dict[GK, str]] = {
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "requests are not queued by priority",
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "requests are not queued by priority",
-}
-"""Built-in kinds that are not served, and why. Alpha and beta kinds are not served either, as in Kubernetes by
-default."""
 
 DEPRECATED: Final[dict[GK, str]] = {
     ("", "ComponentStatus"): "v1 ComponentStatus is deprecated in v1.19+",
@@ -70,12 +59,11 @@ class Part(NamedTuple):
 
 
 def why_unserved(kind: Kind) -> str | None:
-    """Why a registered kind is not served; None when it is."""
-    if kind.custom or kind.gk in COMPUTED:
+    """Why a registered kind is not served; None when it is. Alpha and beta kinds are not, as in Kubernetes by
+    default."""
+    if kind.custom or kind.gk in COMPUTED or not ("alpha" in kind.version or "beta" in kind.version):
         return None
-    if "alpha" in kind.version or "beta" in kind.version:
-        return f"{kind.version} is not served by default"
-    return UNSERVED.get(kind.gk)
+    return f"{kind.version} is not served by default"
 
 
 @lru_cache(maxsize=1 << 10)
