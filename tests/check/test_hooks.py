@@ -74,3 +74,68 @@ def test_a_webhook_without_a_model_is_told():
 def test_policies_are_evaluated():
     verdict = sm.check(scenario(POLICY))
     assert not verdict.holds and "ValidatingAdmissionPolicy 'p' with binding 'p' denied request" in str(verdict)
+
+
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  conversion:
+    strategy: Webhook
+    webhook: {clientConfig: {url: "https://a.example.com"}, conversionReviewVersions: [v1]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}}}
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: integer}}}}}}
+"""
+
+
+CONFIG = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+"""
+
+
+class Convert(sm.Controller):
+    """Makes a widget in a version that is not stored."""
+
+    kind = "v1/ConfigMap"
+
+    def reconcile(self, c, key):
+        meta = {"name": "w", "namespace": "default"}
+        if c.get(c.key("example.com/v1/Widget", "w", "default")) is None:
+            c.create({"apiVersion": "example.com/v2", "kind": "Widget", "metadata": meta, "spec": {"b": 3}})
+
+
+def converted(request):
+    (obj,) = request["objects"]
+    return [{**obj, "apiVersion": request["desiredAPIVersion"], "spec": {"a": obj["spec"]["b"]}}]
+
+
+def test_a_conversion_webhook_is_modelled():
+    w = sm.Scenario()
+    w.apply(DEFINITION + CONFIG)
+    w.run(Convert)
+    w.webhook("conversion_webhook_for_widgets.example.com", converted)
+    w.converges(lambda s: [o.spec.a for o in s.list("example.com/v1/Widget")] == [3])
+    sm.check(w).assert_holds()
+
+
+def test_a_model_of_a_conversion_gives_as_many_objects_as_it_was_given():
+    w = sm.Scenario()
+    w.apply(DEFINITION + CONFIG)
+    w.run(Convert)
+    w.webhook("conversion_webhook_for_widgets.example.com", lambda request: [])
+    with pytest.raises(ScenarioError, match=r"give a list with each of request\.objects, converted"):
+        sm.check(w)
