@@ -7,7 +7,8 @@ import gzip
 import pytest
 
 from steersman.serve.app import App
-from steersman.serve.encoding import FROM_BYTES, takes_gzip
+from steersman.serve.encoding import FROM_BYTES, compressed, is_local, takes_gzip
+from steersman.serve.message import Headers, Request, Response
 from steersman.serve.telemetry import MAX_SERIES, OTHER, Asked, Telemetry
 from tests.serve.plane import PODS, TABLE, Plane, configmap, pod
 
@@ -90,6 +91,18 @@ async def test_large_answers_are_compressed_for_those_who_ask():
     assert gzip.decompress(packed.body) == plain.body and len(packed.body) < len(plain.body) // 10
     small = await plane.get(path + "/c0", accept_encoding="gzip")
     assert not small.header("content-encoding")
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("::ffff:127.0.0.1", True), ("192.0.2.1", False),
+     ("::ffff:192.0.2.1", False), ("fe80::1%eth0", False), ("", False), ("name", False)],
+)  # fmt: skip
+def test_clients_on_the_same_machine_get_answers_as_they_are(address, local):
+    assert is_local(address) is local
+    request = Request("GET", "/", headers=Headers([("accept-encoding", "gzip")]), peer=(address, 1))
+    packed = compressed(request, Response(200, (), b"x" * FROM_BYTES))
+    assert isinstance(packed.body, bytes) is local
 
 
 @in_loop

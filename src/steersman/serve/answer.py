@@ -40,6 +40,18 @@ class Shown(NamedTuple):
 
 def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Shown) -> Response:
     """A list of one kind; `meta` is its ListMeta. The objects are those of one moment, however long it takes."""
+    begin = _list_head(kind, meta, shown)
+    if len(items) <= STREAMED:
+        return json_answer(200, begin + written(kind, items, shown) + b"]}")
+    return Response(200, JSON_HEADERS, _pieces(begin, kind, items, shown), endless=False)
+
+
+def list_of(kind: Kind, items: bytes, meta: dict[str, Any], shown: Shown) -> Response:
+    """The same list with its items as `written` gives them."""
+    return json_answer(200, _list_head(kind, meta, shown) + items + b"]}")
+
+
+def _list_head(kind: Kind, meta: dict[str, Any], shown: Shown) -> bytes:
     form = shown.form
     head: dict[str, Any] = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
     if shown.columns is not None:
@@ -47,13 +59,10 @@ def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Sh
         head["columnDefinitions"] = shown.columns.definitions()
     elif form.kind:
         head |= {"kind": PARTIAL_LIST, "apiVersion": "meta.k8s.io/v1"}
-    begin = orjson.dumps(head)[:-1] + (b',"rows":[' if form.kind == TABLE else b',"items":[')
-    if len(items) <= STREAMED:
-        return json_answer(200, begin + _written(kind, items, shown) + b"]}")
-    return Response(200, JSON_HEADERS, _pieces(begin, kind, items, shown), endless=False)
+    return orjson.dumps(head)[:-1] + (b',"rows":[' if form.kind == TABLE else b',"items":[')
 
 
-def _written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
+def written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
     """Items with commas between them."""
     if shown.columns is not None:
         cells = shown.columns.row
@@ -66,7 +75,7 @@ def _written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
 
 async def _pieces(begin: bytes, kind: Kind, items: list[Object], shown: Shown) -> AsyncIterator[bytes]:
     for start in range(0, len(items), PIECE):
-        yield (b"," if start else begin) + _written(kind, items[start : start + PIECE], shown)
+        yield (b"," if start else begin) + written(kind, items[start : start + PIECE], shown)
         await asyncio.sleep(0)
     yield b"]}"
 

@@ -28,12 +28,15 @@ from steersman.serve.accept import TABLE, Form, discovery_of, form_of
 from steersman.serve.access import Access
 from steersman.serve.answer import (
     JSON_HEADERS,
+    STREAMED,
     Shown,
     json_answer,
     list_answer,
+    list_of,
     status_answer,
     text_answer,
     with_warnings,
+    written,
 )
 from steersman.serve.asked import asked
 from steersman.serve.backend import Backend
@@ -49,11 +52,12 @@ from steersman.serve.frames import Frames
 from steersman.serve.health import PATHS as HEALTH_PATHS
 from steersman.serve.health import Check, Health
 from steersman.serve.hooks import Hooks
-from steersman.serve.listing import check_not_ahead, list_page
+from steersman.serve.listing import check_not_ahead, list_page, next_page
+from steersman.serve.lists import Kept, Lists
 from steersman.serve.logs import log_answer
 from steersman.serve.message import Request, Response
 from steersman.serve.openapi import OpenApi
-from steersman.serve.options import list_options, revision
+from steersman.serve.options import ListOptions, list_options, revision
 from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
@@ -115,6 +119,7 @@ class App:
         self.frames = Frames()
         self.watchers = Watchers()
         self.converter = Converter(backend, Hooks())
+        self.lists = Lists()
         self._documents: tuple[object, Served, Discovery, OpenApi] | None = None
 
     async def __call__(self, request: Request) -> Response:
@@ -325,15 +330,27 @@ class App:
             counted = self.watchers.counted(user.name, watch.stream())
             stream = self.telemetry.watching(Asked(*request.labels), counted)
             return Response(200, JSON_HEADERS, stream)
-        page = await self.converter.read(
-            route.kind, lambda kind: list_page(self.backend, kind, route.namespace, options)
-        )
-        meta: dict[str, Any] = {"resourceVersion": str(page.rev)}
-        if page.token:
-            meta["continue"] = page.token
-            if page.remaining is not None:
-                meta["remainingItemCount"] = page.remaining
-        return list_answer(route.kind, page.items, meta, shown)
+        return await self._listed(route.kind, route.namespace, options, shown)
+
+    async def _listed(self, kind: Kind, namespace: str, options: ListOptions, shown: Shown) -> Response:
+        converted = kind.origin is not None and kind.origin.webhook is not None
+        if converted or options.token or options.match == "Exact" or shown.columns is not None:
+            page = await self.converter.read(kind, lambda kind: list_page(self.backend, kind, namespace, options))
+            return list_answer(kind, page.items, _list_meta(page.rev, page.token, page.remaining), shown)
+        store = self.backend.store
+        check_not_ahead(options.rev or 0, store.rev)
+        place = (kind, namespace, options.labels, options.fields, options.limit, shown.form.kind)
+        mark = store.mark(kind.gk)
+        kept = self.lists.get(place, mark)
+        if kept is None:
+            page = list_page(self.backend, kind, namespace, options)
+            if len(page.items) > STREAMED:
+                return list_answer(kind, page.items, _list_meta(page.rev, page.token, page.remaining), shown)
+            last = page.items[-1].key if page.token else None
+            kept = Kept(written(kind, page.items, shown), (last.namespace, last.name) if last else None, page.remaining)
+            self.lists.keep(place, mark, kept)
+        token = next_page(store.rev, kept.after) if kept.after else ""
+        return list_of(kind, kept.items, _list_meta(store.rev, token, kept.remaining), shown)
 
     async def _get(self, request: Request, route: Route, shown: Shown) -> Response:
         if route.part is not None and route.part.name == "scale":
@@ -363,6 +380,15 @@ class App:
         else:
             response = json_answer(done.code, in_form(done.obj, *shown))
         return with_warnings(response, done.warnings)
+
+
+def _list_meta(rev: int, token: str, remaining: int | None) -> dict[str, Any]:
+    meta: dict[str, Any] = {"resourceVersion": str(rev)}
+    if token:
+        meta["continue"] = token
+        if remaining is not None:
+            meta["remainingItemCount"] = remaining
+    return meta
 
 
 def _verb(request: Request, route: Route) -> str:

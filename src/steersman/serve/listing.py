@@ -72,7 +72,7 @@ def list_page(backend: Backend, kind: Kind, namespace: str, options: ListOptions
     if query.matches is None:
         remaining = 1 + sum(1 for _ in islice(found, MAX_COUNTED))
     exact = remaining is not None and remaining <= MAX_COUNTED
-    return Page(items[:limit], rev, _write(_Token(rev, (last.namespace, last.name))), remaining if exact else None)
+    return Page(items[:limit], rev, next_page(rev, (last.namespace, last.name)), remaining if exact else None)
 
 
 def check_not_ahead(rev: int, head: int) -> None:
@@ -136,6 +136,11 @@ def _expired(after: Place | None) -> errors.ApiError:
     error = InconsistentContinue(410, "Expired", message)
     error.token = _write(_Token(0, after))
     return error
+
+
+def next_page(rev: int, after: Place) -> str:
+    """The token of the page behind `after`, of the list as it is at `rev`."""
+    return _write(_Token(rev, after))
 
 
 def _write(token: _Token) -> str:
