@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import uvloop
+
 from steersman.api.controller import Controller
 from steersman.controllers.builtin import ALL, CLUSTER, remaining
 from steersman.journal import JournalError
@@ -193,7 +195,8 @@ def run(settings: Settings, tell: Callable[[str], None]) -> int:
     """Runs a control plane until SIGINT or SIGTERM; the exit code. `tell` prints a line for people."""
     garbage.switch_off()
     sys.setswitchinterval(SWITCH_SECONDS)
-    return asyncio.run(_run(settings, tell))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(settings, tell))
 
 
 async def _run(settings: Settings, tell: Callable[[str], None]) -> int:

@@ -18,6 +18,8 @@ from steersman.serve.render import object_json, partial, row
 
 STREAMED: Final = 2000
 """Lists of more objects are written piece by piece, so that others get their turn meanwhile."""
+SLICED: Final = 256 << 10
+"""Bytes of kept items that are sent in one go."""
 PIECE: Final = 250
 """Objects in one such piece; 250 pods take some 2 ms, 7 as rows of a table."""
 MAX_WARNING: Final = 1000
@@ -47,8 +49,19 @@ def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Sh
 
 
 def list_of(kind: Kind, items: bytes, meta: dict[str, Any], shown: Shown) -> Response:
-    """The same list with its items as `written` gives them."""
-    return json_answer(200, _list_head(kind, meta, shown) + items + b"]}")
+    """The same list with its items as `written` gives them; a large one in slices, for nobody wants a copy of it."""
+    begin = _list_head(kind, meta, shown)
+    if len(items) <= SLICED:
+        return json_answer(200, b"".join((begin, items, b"]}")))
+    return Response(200, JSON_HEADERS, _slices(begin, items), endless=False)
+
+
+async def _slices(begin: bytes, items: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(items)
+    yield begin
+    for start in range(0, len(items), SLICED):
+        yield view[start : start + SLICED]  # type: ignore[misc]  # a buffer will do
+    yield b"]}"
 
 
 def _list_head(kind: Kind, meta: dict[str, Any], shown: Shown) -> bytes:

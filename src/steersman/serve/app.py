@@ -16,7 +16,7 @@ import orjson
 
 from steersman.api import aliases, errors, preconditions, versions
 from steersman.api.authz import forbidden
-from steersman.api.kinds import VERBS
+from steersman.api.kinds import VERBS, Kind
 from steersman.api.preconditions import MADE_BY_UPDATE
 from steersman.api.rbac import Ask
 from steersman.api.review import REVIEWS
