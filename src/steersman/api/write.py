@@ -7,7 +7,6 @@ A new version shares every section that did not change, and a write that changes
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -16,6 +15,7 @@ from steersman.api import born, conversion, declared, defaults, errors, pod_part
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
+from steersman.api.known import Known, share
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.metadata_rules import JUDGED_ONCE
 from steersman.api.prepare import PREPARED
@@ -53,12 +53,6 @@ WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
 BORN_WITH_STATUS: Final = frozenset({("", "Node")})
 """Kinds that may bring their status when they are created, though they have a subresource for it."""
 TOP: Final = frozenset({"apiVersion", "kind", "metadata"})
-INTERN_LIMIT: Final = 1 << 16
-MAX_KNOWN_SPECS: Final = 256
-"""Specs remembered of one kind: more templates than most clusters roll out at one time."""
-MAX_KNOWN_BYTES: Final = 32 << 10
-"""Larger specs are not remembered: with 22 KB of memory for 4 KB of text, a kind's table stays below 50 MB."""
-_shared: dict[Any, Any] = {}
 
 
 class By(NamedTuple):
@@ -181,35 +175,15 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
     return taken
 
 
-_specs: dict[int, tuple[Schema, dict[bytes, Section]]] = {}
-
-
-def _known_specs(kind: Kind) -> dict[bytes, Section]:
-    """The specs of a kind that came in lately, by their text: whoever sends the same one again (the pods of one
-    template, over HTTP) shares it, judged, completed and digested once. By the whole text, for nobody may get another
-    one's spec by finding two texts with the same digest."""
-    found = _specs.get(id(kind.schema))
-    if found is None:
-        if len(_specs) >= MAX_KNOWN_SPECS:
-            _specs.clear()
-        found = _specs[id(kind.schema)] = (kind.schema, {})  # the schema is kept, so its id stays its own
-    return found[1]
-
-
 def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Section | None:
     """The section of a `spec` or `status`. A frozen value that was taken in before costs one look."""
     if type(value) is Frozen and part == "spec":
         mark = getattr(value, "mark", None)
         if mark is not None and mark.valid is kind.schema:
             return mark  # type: ignore[no-any-return]
-    known = _known_specs(kind) if type(value) is dict and part == "spec" and by.past is None else None
-    text = b""
-    if known is not None:
-        with suppress(orjson.JSONEncodeError, RecursionError):  # what that is, intake says
-            text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-        found = known.get(text)
-        if found is not None:
-            return found
+    known = Known(kind.schema, value) if type(value) is dict and part == "spec" and by.past is None else None
+    if known is not None and known.section is not None:
+        return known.section
     told = len(warnings)
     taken = take_part(kind, part, value, name, by, warnings)
     if taken is None:
@@ -218,11 +192,8 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
     if not by.judge or (by.past is not None and by.past.kept):
         return section
     section.valid = kind.schema
-    strict = by.validation != "Ignore"  # which says nothing of fields that it drops
-    if known is not None and strict and len(warnings) == told and 0 < len(text) <= MAX_KNOWN_BYTES:
-        if len(known) >= MAX_KNOWN_SPECS:
-            known.clear()
-        known[text] = section
+    if known is not None and len(warnings) == told and by.validation != "Ignore":  # which tells of nothing it drops
+        known.keep(section)
         taken.mark = section
     if type(value) is Frozen and part == "spec":  # a template: the next pod made from it finds the section here
         value.mark = section
@@ -281,25 +252,6 @@ def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str, given: Collecti
         raise errors.invalid(kind.kind, name, causes, kind.group)
 
 
-def _share(value: Any) -> Any:
-    """One object for equal labels or ownerReferences: pods of one owner share them."""
-    if type(value) is dict or type(value) is Frozen:
-        key: Any = tuple(value.items())
-    elif len(value) == 1 and isinstance(value[0], dict):
-        key = ("one", *value[0].items())
-    else:
-        return value
-    try:
-        found = _shared.get(key)
-    except TypeError:
-        return value
-    if found is None:
-        if len(_shared) >= INTERN_LIMIT:
-            _shared.clear()
-        found = _shared[key] = value
-    return found
-
-
 def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: list[str]) -> dict[str, Any]:
     """The metadata a client may write, frozen and checked: labels, annotations, owners, finalizers."""
     schema = kind.schema.fields["metadata"]
@@ -318,7 +270,7 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
                 continue
             if field != "labels":  # whose characters validation knows
                 encode(kind, name, path, Section(taken))
-            out[field] = _share(taken) if field in ("labels", "ownerReferences") else taken
+            out[field] = share(taken) if field in ("labels", "ownerReferences") else taken
         elif field not in schema.fields:
             finding = Finding()
             finding.unknown.append(f"metadata.{field}")
