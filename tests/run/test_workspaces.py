@@ -40,7 +40,8 @@ def ask(plane: Plane, path: str, token: str | None = None, seconds: float = 10.0
         with urllib.request.urlopen(request, context=context, timeout=seconds) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+        text = error.read()
+        return error.code, json.loads(text) if text[:1] == b"{" else {"message": text.decode()}
 
 
 def named(name: str) -> dict:
