@@ -203,8 +203,8 @@ def test_a_watch_tells_events_in_its_version(play, serve):
 
     async def act(plane):
         await plane.post(V1, widget(replicas=1), code=201)
-        watches = [await plane.send("GET", f"{V2}?watch=1&timeoutSeconds=3") for _ in range(2)]
-        chosen = await plane.send("GET", f"{V2}?watch=1&timeoutSeconds=3&fieldSelector=spec.size%3D2")
+        watches = [await plane.send("GET", f"{V2}?watch=1&timeoutSeconds=1") for _ in range(2)]
+        chosen = await plane.send("GET", f"{V2}?watch=1&timeoutSeconds=1&fieldSelector=spec.size%3D2")
 
         async def told(response):
             return [json.loads(line) async for chunk in response.body for line in chunk.splitlines()]
@@ -228,7 +228,7 @@ def test_a_watch_ends_when_its_objects_cannot_be_shown(play, serve):
 
     async def act(plane):
         await plane.post(V1, widget(replicas=1), code=201)
-        response = await plane.send("GET", f"{V2}?watch=1&timeoutSeconds=3")
+        response = await plane.send("GET", f"{V2}?watch=1&timeoutSeconds=1")
         (event,) = [json.loads(line) async for chunk in response.body for line in chunk.splitlines()]
         assert event["type"] == "ERROR" and event["object"]["code"] == 500
         assert event["object"]["message"].endswith("Kind=Widget failed: no idea")
