@@ -63,7 +63,7 @@ class Hook:
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.server.handle_error = lambda *args: None
         self.port = self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @staticmethod
     def wrapped(review, response):
