@@ -98,7 +98,7 @@ def test_custom_updates_need_a_version(widgets):
     error = refused(widgets.update, KIND, "w", spec={"size": 4})
     assert error.code == 422
     assert error.message == (
-        'Widget.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0x0: '
+        'widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: '
         "must be specified for an update"
     )
     widgets.update(KIND, "w", spec={"size": 4}, options={"rv": "2"})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.api import deletion, write
+from steersman.api import deletion, generation, write
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.api.times import MICRO
@@ -119,7 +119,7 @@ def test_what_json_cannot_hold_is_refused_before_it_is_stored(body, field):
 def test_generation_of_kinds():
     for kind in KINDS.all():
         spec = kind.schema.fields.get("spec")
-        if kind.gk in write.NO_GENERATION:
+        if kind.gk in generation.NONE:
             assert spec is not None, kind
 
 

@@ -46,7 +46,7 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     if old is None:
         written = write.create(kind, key, merge_body(kind, None, config), uid, by._replace(validation="Ignore"))
         obj = written.obj
-        entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, by.time, claimed)
+        entry = Manager(by.manager, "Apply", by.told, kind.api_version, by.since, claimed)
         obj.managers = (entry,) if claimed else ()
         return Written(obj, (*warnings, *written.warnings))
     if not old.managers:
@@ -73,8 +73,8 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     same = new.same_content(old)
     if same and mine is not None and mine.fields == claimed and mine.api_version == kind.api_version:
         return Written(old, tuple(warnings))
-    time = by.time if mine is None or not same else mine.time
-    entry = Manager(by.manager, "Apply", by.subresource, kind.api_version, time, claimed)
+    time = by.since if not same else "" if mine is None else mine.time  # of what changes nothing, none is noted
+    entry = Manager(by.manager, "Apply", by.told, kind.api_version, time, claimed)
     if same:
         new = old.replace(rv=0)
     new.managers = (*managed.after_loss(others, change, across), *((entry,) if claimed else ()))
@@ -98,7 +98,7 @@ def _noted(new: Object, body: Mapping[str, Any]) -> Object:
 
 
 def _is_mine(entry: Manager, by: By) -> bool:
-    return entry.name == by.manager and entry.operation == "Apply" and entry.subresource == by.subresource
+    return entry.name == by.manager and entry.operation == "Apply" and entry.subresource == by.told
 
 
 def _next(kind: Kind, old: Object, merged: dict[str, Any], by: By, warnings: list[str]) -> Object:
@@ -186,7 +186,12 @@ def _in_scope(kind: Kind, part: str, by: By) -> bool:
 
 def _claimed(kind: Kind, config: Mapping[str, Any]) -> FieldSet:
     """The set of fields the configuration speaks of."""
-    claimed = {f"f:{part}": fields.present(kind.schema.fields.get(part), value) for part, value in config.items()}
+    unowned = ("spec",) if kind.gk in managed.UNOWNED_SPEC else ()
+    claimed = {
+        f"f:{part}": fields.present(kind.schema.fields.get(part), value)
+        for part, value in config.items()
+        if part not in unowned
+    }
     return node({name: below for name, below in claimed.items() if below})
 
 

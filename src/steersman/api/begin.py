@@ -354,7 +354,11 @@ class Api:
         preconditions.check_mortal(request.key, kind)
         old = preconditions.existing(store, request.key, kind)
         options = request.options
-        deletion.check(old, kind, options)
+        try:
+            deletion.check(old, kind, options)
+        except errors.ApiError as refused:
+            refused.warnings = deletion.warnings(kind, options)
+            raise
         plan = self.admission.plan(store, kind.gk, DELETE)
         if plan is None:
             return self._delete_now(request, kind, old)
@@ -366,7 +370,10 @@ class Api:
         new = deletion.after(kind, old, request.options, request.now)
         if new is old:
             return Reply(200, obj=old, warnings=warnings)
-        return _committed(request, old.key, old, new, 200, warnings)
+        outcome = _committed(request, old.key, old, new, 200, warnings)
+        if new is None and isinstance(outcome, Commit):
+            return outcome._replace(last=deletion.last_seen(kind, old, request.now))
+        return outcome
 
 
 class Writer:
@@ -430,7 +437,8 @@ def by_of(request: Request) -> By:
         cause = errors.Cause.invalid("fieldManager", manager, f"must be at most {MAX_MANAGER} printable characters")
         raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
     validation = request.options.get("validation") or "Warn"
-    return By(manager, time_text(request.now // MICRO), validation, request.subresource)
+    part = request.options.get("part") or ""
+    return By(manager, time_text(request.now // MICRO), validation, request.subresource, part)
 
 
 def _finish(request: Request, old: Object, written: Written) -> Outcome:
@@ -441,7 +449,8 @@ def _finish(request: Request, old: Object, written: Written) -> Outcome:
     if "deletionTimestamp" in meta and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds"):
         held = old.key.gk == NAMESPACE and (new.spec_value or EMPTY).finalizers
         if not held:
-            return _committed(request, old.key, old, None, 200, written.warnings)
+            outcome = _committed(request, old.key, old, None, 200, written.warnings)
+            return outcome._replace(last=new) if isinstance(outcome, Commit) else outcome
     return _committed(request, old.key, old, new, 200, written.warnings)
 
 

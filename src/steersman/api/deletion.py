@@ -137,6 +137,17 @@ def _after_graceful(kind: Kind, old: Object, options: Mapping[str, Any], now: in
     return _version(old, _with_finalizers(changed, finalizers))
 
 
+def last_seen(kind: Kind, old: Object, now: int) -> Object | None:
+    """What is shown of a pod that goes at once: it was being deleted, if only for a moment."""
+    meta = old.meta.value
+    if kind.gk != POD or "deletionTimestamp" in meta:
+        return _version(old, {**meta, "deletionGracePeriodSeconds": 0}) if kind.gk == POD else None
+    changed = {**meta, "deletionTimestamp": time_text(now // MICRO), "deletionGracePeriodSeconds": 0}
+    if "generation" in meta:
+        changed["generation"] += 1
+    return _version(old, changed)
+
+
 def _terminating(old: Object, finalizers: list[str], now: int) -> Object:
     """A namespace after the first request: it goes when its content and its spec.finalizers are gone."""
     changed = _with_finalizers({**old.meta.value, "deletionTimestamp": time_text(now // MICRO)}, finalizers)

@@ -38,6 +38,8 @@ ALWAYS: Final[dict[str, frozenset[str]]] = {
     "clientConfig": frozenset({"MutatingWebhook", "ValidatingWebhook"}),
     "containers": frozenset({"PodSpec"}),
     "daemonEndpoints": frozenset({"NodeStatus"}),
+    "reportingComponent": frozenset({"Event"}),
+    "reportingInstance": frozenset({"Event"}),
     "deprecatedSource": frozenset({"Event"}),
     "describedObject": frozenset({"ObjectMetricSource"}),
     "devices": frozenset({"AllocationResult", "ResourceClaimSpec"}),
@@ -45,6 +47,7 @@ ALWAYS: Final[dict[str, frozenset[str]]] = {
     "jobTemplate": frozenset({"CronJobSpec"}),
     "kubeletEndpoint": frozenset({"NodeDaemonEndpoints"}),
     "lastState": frozenset({"ContainerStatus"}),
+    "names": frozenset({"CustomResourceDefinitionSpec"}),
     "loadBalancer": frozenset({"IngressStatus", "ServiceStatus"}),
     "metric": frozenset({"ExternalMetricSource", "ObjectMetricSource", "PodsMetricSource"}),
     "nodeInfo": frozenset({"NodeStatus"}),
@@ -231,6 +234,8 @@ def appearing(schema: Schema | None, name: str, value: Any) -> FieldSet:
             if below is not NOTHING:
                 out[_FIELD[inner]] = below
         return node(out)
+    if value == "":  # a text that Go shows empty does not appear
+        return NOTHING
     below = added(child, value)
     return node(dict(zip(below.names, below.kids, strict=True))) if below.names else below
 

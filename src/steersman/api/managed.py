@@ -20,6 +20,8 @@ Across = Callable[[str], fields.Change | None]
 there is no such version any more, and the entry goes."""
 OPEN_META: Final = ("generateName", "labels", "annotations", "ownerReferences", "finalizers")
 """Metadata that clients write, and that is managed."""
+UNOWNED_SPEC: Final = frozenset({("certificates.k8s.io", "CertificateSigningRequest")})
+"""Kinds whose spec belongs to nobody, since it is never written again (their reset fields in kube-apiserver)."""
 MAX_UPDATERS: Final = 10
 """Update entries of one object (kube-apiserver's limit); the oldest are merged into one named `ANCIENT`."""
 ANCIENT: Final = "ancient-changes"
@@ -66,7 +68,7 @@ def _fields_of(schema: Any, value: Any) -> FieldSet:
 def all_fields(kind: Kind, obj: Object, status: bool) -> FieldSet:
     """Every managed field of an object that was just created; `status`: that of its status too."""
     out = {"f:metadata": _meta_fields(kind, obj.meta.value)}
-    if obj.spec is not None:
+    if obj.spec is not None and kind.gk not in UNOWNED_SPEC:
         out["f:spec"] = section_fields(kind, "spec", obj.spec)
     if obj.rest is not None:
         for part, value in obj.rest.value.items():

@@ -43,6 +43,7 @@ class MemoWriter(Writer):
             options.get("patch"),
             options.get("force"),
             options.get("validation"),
+            options.get("part"),
             None if old is None else (old.meta, old.spec, old.rest, old.status, old.node, id(old.managers)),
             old.rv if old is not None and options.get("patch") == "json" else 0,  # it may test the revision
         )

@@ -41,6 +41,7 @@ _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("", "Service"): names.dns1035_label,
     ("apps", "StatefulSet"): names.dns1123_label,
     ("batch", "CronJob"): _cron_job_name,
+    ("certificates.k8s.io", "CertificateSigningRequest"): names.path_segment,
     (_RBAC, "Role"): names.path_segment,
     (_RBAC, "ClusterRole"): names.path_segment,
     (_RBAC, "RoleBinding"): names.path_segment,
@@ -173,7 +174,7 @@ def _finalizers(out: Causes, found: list[str], custom: bool) -> None:
             out.append(Cause.invalid(f"metadata.finalizers[{index}]", text, NO_STANDARD))
 
 
-_FIXED: Final = (
+FIXED: Final = (
     "name",
     "namespace",
     "uid",
@@ -181,6 +182,8 @@ _FIXED: Final = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+"""Metadata that stays as it is."""
+UNTIMED: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionGracePeriodSeconds")
 
 
 JUDGED_ONCE: Final = frozenset(
@@ -206,7 +209,7 @@ def metadata_change(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) 
             out.append(Cause.forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
     if new.get("generation", old.get("generation", 0)) < old.get("generation", 0):
         out.append(Cause.invalid("metadata.generation", new["generation"], "must not be decremented"))
-    for field in _FIXED:
+    for field in FIXED:
         after = new.get(field)
         if after is not None and after != old.get(field):
             out.append(Cause.invalid(f"metadata.{field}", after, IMMUTABLE))

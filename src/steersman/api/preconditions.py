@@ -18,17 +18,14 @@ from steersman.kernel.store import Store
 NAMESPACE: Final = ("", "Namespace")
 IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})
 """Namespaces that cannot be deleted (kube-apiserver's NamespaceLifecycle; kube-node-lease is not among them)."""
-NO_VERSION: Final = errors.Cause(
-    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
-)
-"""Custom kinds cannot be replaced without saying which version is meant."""
 CONDITIONAL: Final = frozenset(
     {("storage.k8s.io", name) for name in ("CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment")}
     | {("admissionregistration.k8s.io", f"{name}WebhookConfiguration") for name in ("Mutating", "Validating")}
     | {("admissionregistration.k8s.io", f"ValidatingAdmissionPolicy{part}") for part in ("", "Binding")}
     | {("coordination.k8s.io", "Lease"), ("policy", "PodDisruptionBudget"), ("node.k8s.io", "RuntimeClass")}
 )
-"""Nor these (AllowUnconditionalUpdate is false in kube-apiserver)."""
+"""Kinds that cannot be replaced without saying which version is meant, as custom ones cannot
+(AllowUnconditionalUpdate is false in kube-apiserver)."""
 MADE_BY_UPDATE: Final = frozenset(
     {("", name) for name in ("Endpoints", "Event", "LimitRange", "Service")}
     | {("rbac.authorization.k8s.io", f"{scope}Role{part}") for scope in ("", "Cluster") for part in ("", "Binding")}
@@ -127,8 +124,6 @@ def check_version_given(kind: Kind, name: str, wanted: Any) -> None:
     """Raises 422 for a replacement that says no version, of a kind that must not be replaced blindly."""
     if wanted or not (kind.custom or kind.gk in CONDITIONAL):
         return
-    if kind.custom:
-        raise errors.invalid(kind.kind, name, [NO_VERSION], kind.group)
     cause = errors.Cause.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     raise errors.invalid(kind.plural, name, [cause], kind.group)
 

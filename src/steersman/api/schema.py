@@ -194,6 +194,10 @@ def _fill(node: Schema, facts: Mapping[str, Any]) -> None:
     put(node, "_expand", None)  # last: another thread may be filling the same node with equal values
 
 
+RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+"""Any JSON, of which Kubernetes knows no parts: it is owned as a whole."""
+
+
 class Definitions:
     """Named schemas, each built on first use from the compiled form that scripts/compile_kinds.py writes.
 
@@ -246,6 +250,8 @@ class Definitions:
             if attribute in facts:
                 facts[attribute] = self._node(facts[attribute])
         facts["name"] = name
+        if name == RAW:
+            facts["atomic"] = True
         return facts
 
 

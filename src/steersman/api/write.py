@@ -11,17 +11,17 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import born, conversion, declared, defaults, errors, pod_parts, status_part, validate
+from steersman.api import born, conversion, declared, defaults, errors, generation, pod_parts, status_part, validate
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.known import Known, share
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
-from steersman.api.metadata_rules import JUDGED_ONCE
+from steersman.api.metadata_rules import FIXED, JUDGED_ONCE, UNTIMED
 from steersman.api.prepare import PREPARED
 from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
-from steersman.kernel.fieldset import FieldSet
+from steersman.kernel.fieldset import LEAF, FieldSet, node, union
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, freeze
 
@@ -35,20 +35,7 @@ SYSTEM_META: Final = (
     "deletionGracePeriodSeconds",
 )
 """Metadata that only the server writes. Nobody manages these fields."""
-NO_GENERATION: Final = frozenset(
-    {("", name) for name in ("LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim")}
-    | {("", name) for name in ("ResourceQuota", "Service")}
-    | {("coordination.k8s.io", "Lease"), ("certificates.k8s.io", "CertificateSigningRequest")}
-    | {("storage.k8s.io", name) for name in ("CSIDriver", "CSINode", "VolumeAttachment")}
-    | {("autoscaling", "HorizontalPodAutoscaler"), ("networking.k8s.io", "ServiceCIDR")}
-    | {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}
-)
-"""Kinds with a spec whose generation kube-apiserver does not count."""
-COUNTED_REST: Final = frozenset(
-    {("discovery.k8s.io", "EndpointSlice"), ("scheduling.k8s.io", "PriorityClass"), ("", "PodTemplate")}
-    | {("admissionregistration.k8s.io", f"{name}WebhookConfiguration") for name in ("Mutating", "Validating")}
-)
-"""Kinds without a spec whose generation counts changes of everything but metadata."""
+NODE_NAME: Final = node({"f:spec": node({"f:nodeName": LEAF})})
 WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
 BORN_WITH_STATUS: Final = frozenset({("", "Node")})
 """Kinds that may bring their status when they are created, though they have a subresource for it."""
@@ -64,9 +51,21 @@ class By(NamedTuple):
     validation: str = "Warn"
     """fieldValidation: Strict refuses undeclared fields, Warn and Ignore drop them."""
     subresource: str = ""
+    part: str = ""
+    """The subresource that managedFields tell, where another one is written through it: scale."""
     judge: bool = True
     """Whether the result must be valid; a draft for admission plugins need not be, yet."""
     past: Past | None = None
+
+    @property
+    def told(self) -> str:
+        """The subresource of an entry of managedFields."""
+        return self.part or self.subresource
+
+    @property
+    def since(self) -> str:
+        """The time of an entry of managedFields; kube-apiserver notes none for what comes through a Scale."""
+        return "" if self.part else self.time
 
 
 class Written(NamedTuple):
@@ -297,11 +296,13 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     parts = take_parts(kind, body, key.name, by, warnings, status=not kind.has_status or kind.gk in BORN_WITH_STATUS)
     if parts.spec is not None:
         born.complete_meta(kind, meta, parts.spec.value, None)
-    if kind.custom or kind.gk in COUNTED_REST or (parts.spec is not None and kind.gk not in NO_GENERATION):
+    if generation.born(kind, parts.spec):
         meta["generation"] = 1
     spec, node_name = split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
     owned = all_fields(kind, obj, status=not kind.has_status)
+    if node_name:
+        owned = union(owned, NODE_NAME)
     judged = parts.spec
     prepare = PREPARED.get(kind.gk)
     if prepare is not None and judged is not None:
@@ -360,7 +361,7 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
             new.managers = entries
             return Written(new, tuple(warnings))
     change = changes(kind, old, new)
-    new.managers = record_update(kind, managers, change, by.manager, by.subresource, by.time, across)
+    new.managers = record_update(kind, managers, change, by.manager, by.told, by.since, across)
     return Written(new, tuple(warnings))
 
 
@@ -433,12 +434,7 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
         raise errors.invalid(kind.kind, name, causes, kind.group)
     status = old.status if kind.has_status else _keep(old.status, parts.status)
     respecified = spec is not old.spec or node_name != old.node
-    if kind.custom:  # everything but metadata, and but a status that has its own subresource
-        respecified = respecified or rest is not old.rest or status is not old.status
-    elif rest is not old.rest and kind.gk in COUNTED_REST:
-        respecified = True
-    if respecified and "generation" in meta:
-        meta["generation"] += 1
+    generation.count(kind, meta, old, respecified, rest is not old.rest, status is not old.status)
     section = Section(Frozen(meta))
     if section.digest == old.meta.digest:
         section = old.meta
@@ -451,7 +447,8 @@ def _keep(old: Section | None, new: Section | None) -> Section | None:
 
 def meta_change_causes(kind: Kind, old: Object, given: Mapping[str, Any], meta: Mapping[str, Any]) -> list[Any]:
     """What of the metadata `given` may not change so; `meta` is what comes of it."""
-    claimed = {**meta, **{field: given[field] for field in ("name", "namespace", "uid") if given.get(field)}}
+    fixed = FIXED if "deletionTimestamp" not in meta else UNTIMED  # while it is deleted, that is not heard
+    claimed = {**meta, **{field: given[field] for field in fixed if given.get(field)}}
     causes: list[Any] = validate.metadata_change(kind, old.meta.value, claimed)
     once = kind.gk in JUDGED_ONCE or kind.group == "admissionregistration.k8s.io"
     return causes if once else causes * 2  # apimachinery says it, and the rules of the kind say it again

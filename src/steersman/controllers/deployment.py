@@ -1,8 +1,8 @@
 """Deployment: rolls the pods of one template over to the next, keeping old ReplicaSets to go back to.
 
 Source of the facts: Kubernetes 1.36, pkg/controller/deployment. What differs and cannot be seen in any object at rest:
-the conditions of one reconcile are written at its end, at once; the revision annotation is written by a patch of the
-metadata, not through the status; under Recreate the old pods are looked for live.
+the conditions of one reconcile are written at its end, at once; the revision annotation is written through the status,
+by a patch of its own; under Recreate the old pods are looked for live.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Rollout:
         shown = (self.d["metadata"].get("annotations") or EMPTY).get(rollout.REVISION)
         if revision and shown != revision:
             meta = {"uid": self.d["metadata"]["uid"], "annotations": {rollout.REVISION: revision}}
-            self.c.patch(self.d, {"metadata": meta})
+            self.c.patch(self.d, {"metadata": meta}, "status")  # which counts no generation
 
     # -- scaling -----------------------------------------------------------------------------------------------
 

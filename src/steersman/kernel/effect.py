@@ -44,8 +44,9 @@ class Request(NamedTuple):
     """Microseconds."""
     options: Mapping[str, Any] = EMPTY
     """patch ("merge" | "json"), force, dry_run, validation, uid, rv (preconditions), grace (seconds), propagation,
-    labels, fields (selectors), limit, continue; of clients beside the control plane's own parts, user (who the actor
-    is, for checks of what is written) and no_create (the refusal if an apply or an update would create)."""
+    part (a subresource that managedFields are to tell), labels, fields (selectors), limit, continue; of clients beside
+    the control plane's own parts, user (who the actor is, for checks of what is written) and no_create (the refusal if
+    an apply or an update would create)."""
 
 
 class Reply(NamedTuple):
@@ -71,6 +72,8 @@ class Commit(NamedTuple):
     new: Object | None
     code: int = 200
     warnings: tuple[str, ...] = ()
+    last: Object | None = None
+    """What the client is shown of an object that goes away, where that is not the old version."""
 
     @property
     def expected_rv(self) -> int:
@@ -164,5 +167,5 @@ class Effect(NamedTuple):
 
 def reply_of(commit: Commit) -> Reply:
     """What the client is told once the commit is done."""
-    obj = commit.old if commit.new is None else commit.new
+    obj = commit.new or commit.last or commit.old
     return Reply(commit.code, obj=obj, warnings=commit.warnings)

@@ -59,7 +59,7 @@ class Manager(NamedTuple):
             "manager": self.name,
             "operation": self.operation,
             "apiVersion": self.api_version,
-            "time": self.time,
+            **({"time": self.time} if self.time else {}),
             "fieldsType": "FieldsV1",
             "fieldsV1": self.fields.to_json(),
         }

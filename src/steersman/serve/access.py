@@ -75,7 +75,7 @@ class Access:
         """Whom a bearer token speaks for towards `audiences` (this server, when there are none)."""
         found = self.tokens.identify(token)
         if found is not None:
-            return Authenticated(User(found.user, _with_authenticated(found.groups)), audiences or (ISSUER,))
+            return Authenticated(User(found.user, _with_authenticated(found.groups), found.uid), audiences or (ISSUER,))
         signer = self.backend.signer
         claims = None if signer is None else signer.verify(token)
         if claims is None:

@@ -193,8 +193,9 @@ class Change(NamedTuple):
             gone = True  # it would be
         if gone and kind.gk not in RETURNED_WHEN_GONE:
             details = {"name": obj.key.name, "group": kind.group, "kind": kind.plural, "uid": obj.uid}
-            return Changed(200, document=_success({name: text for name, text in details.items() if text}))
-        return Changed(reply.code, obj)
+            done = _success({name: text for name, text in details.items() if text})
+            return Changed(200, document=done, warnings=reply.warnings)
+        return Changed(reply.code, obj, warnings=reply.warnings)
 
     async def delete_collection(self) -> Changed:
         """DELETE of every object a list would give. One that somebody else deletes meanwhile is no error."""

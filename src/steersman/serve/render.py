@@ -38,7 +38,7 @@ def _manager(entry: Manager) -> dict[str, Any]:
         "manager": entry.name,
         "operation": entry.operation,
         "apiVersion": entry.api_version,
-        "time": entry.time,
+        **({"time": entry.time} if entry.time else {}),
         "fieldsType": "FieldsV1",
         "fieldsV1": _fields(entry.fields),
     }

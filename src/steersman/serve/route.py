@@ -57,6 +57,8 @@ def resource_route(served: Served, segments: list[str]) -> Route:
     if part_name:
         part = part_of(kind, part_name)
         if part is None:
+            if kind.custom and part_name in ("status", "scale"):
+                raise errors.not_found(kind.plural, name, kind.group)
             known = part_name in kind.subresources
             raise _not_found(f"{kind.plural}/{part_name} is not served by this version" if known else "")
     return Route(kind, namespace, name, part)

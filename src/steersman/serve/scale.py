@@ -11,8 +11,9 @@ from steersman.api.patched import accepted
 from steersman.api.select import LabelSelector
 from steersman.api.sent import meta_of
 from steersman.api.strategic import strategic_merge
+from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object
-from steersman.serve.body import APPLY_PATCH, read_object, read_patch
+from steersman.serve.body import read_object, read_patch
 from steersman.serve.change import Change, Changed
 from steersman.serve.options import write_options
 
@@ -43,21 +44,46 @@ async def write_scale(change: Change) -> Changed:
         given = wanted
     else:
         options = write_options(change.http.query, "PatchOptions")
-        taken = [media for media in accepted(kind) if media != APPLY_PATCH]
-        form, body = read_patch(content_type, data, taken)
+        form, body = read_patch(content_type, data, accepted(kind))
         given = body.value
+        if form == "apply":
+            return await _apply(change, old, given, options)
         if form == "strategic":
             wanted = strategic_merge(before, given, Kinds.definition(SCALE))
         else:
             wanted = patch.json_patch(before, given) if form == "json" else patch.merge_patch(before, given)
     options["patch"] = "merge"
     options["rv"] = _version(given)
-    replicas = _replicas(old, wanted)
-    change_of: Any = replicas
+    return await _written(change, old, await change.send("patch", "", _of_workload(kind, old, wanted), _told(options)))
+
+
+async def _apply(change: Change, old: Object, given: Any, options: dict[str, Any]) -> Changed:
+    """Server-side apply of a Scale: an apply of the number of replicas, under the name of the subresource."""
+    if not change.http.query.get("fieldManager"):
+        cause = errors.Cause.required("fieldManager", "is required for apply patch")
+        raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
+    kind = change.route.kind
+    options["force"] = change.http.query.flag("force")
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": old.key.name}}
+    body.update(_of_workload(kind, old, given))
+    return await _written(change, old, await change.send("apply", "", body, _told(options)))
+
+
+def _told(options: dict[str, Any]) -> dict[str, Any]:
+    return {**options, "part": "scale"}
+
+
+def _of_workload(kind: Kind, old: Object, wanted: Any) -> dict[str, Any]:
+    """What a Scale says of the workload itself."""
+    change_of: Any = _replicas(old, wanted)
     for field in reversed(_paths(kind).replicas):
         change_of = {field: change_of}
-    reply = await change.send("patch", "", change_of, options)
-    new = reply.obj
+    made: dict[str, Any] = change_of
+    return made
+
+
+async def _written(change: Change, old: Object, reply: Reply) -> Changed:
+    new, kind = reply.obj, change.route.kind
     if new is not None and kind.custom:
         told = new
         new = await change.read(lambda k: versions.shown(k, told))
@@ -126,6 +152,6 @@ def _replicas(old: Object, wanted: Any) -> int:
         raise errors.bad_request(f"the name of the Scale is not the name on the URL ({old.key.name})")
     replicas = spec.get("replicas", 0)
     if type(replicas) is not int or not 0 <= replicas <= MAX_REPLICAS:
-        cause = errors.Cause.invalid("spec.replicas", replicas, "must be a whole number, 0 or more")
+        cause = errors.Cause.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise errors.invalid("Scale", old.key.name, [cause], "autoscaling")
     return replicas

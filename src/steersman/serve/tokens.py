@@ -28,6 +28,7 @@ class Identity:
 
     user: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
 
 
 class Tokens:
@@ -101,7 +102,7 @@ def load_tokens(path: Path) -> Tokens:
                 raise ValueError
             if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
                 raise ValueError
-            tokens._by_hash[digest] = Identity(entry["user"], tuple(groups))
+            tokens._by_hash[digest] = Identity(entry["user"], tuple(groups), str(entry.get("uid", "")))
     except (ValueError, TypeError, KeyError):
         raise FileError(f"{path} is not a token store; name another path, or remove it and issue tokens anew") from None
     return tokens
@@ -110,7 +111,7 @@ def load_tokens(path: Path) -> Tokens:
 def save_tokens(path: Path, tokens: Tokens) -> None:
     """Write the store, mode 0600, atomically. Raises FileError."""
     entries = [
-        {"sha256": digest.hex(), "user": identity.user, "groups": list(identity.groups)}
+        {"sha256": digest.hex(), "user": identity.user, "groups": list(identity.groups), "uid": identity.uid}
         for digest, identity in tokens.entries()
     ]
     document = orjson.dumps({"version": VERSION, "tokens": entries}, option=orjson.OPT_INDENT_2)

@@ -19,7 +19,7 @@ from steersman.api.kinds import Kinds
 from steersman.serve.app import App
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Headers, Request
-from steersman.serve.tokens import Tokens
+from steersman.serve.tokens import Identity, Tokens
 from tests.interop.conformance.normal import HEADERS
 from tests.interop.conformance.sequence import JSON, Case, Json, Step, fill
 
@@ -209,7 +209,9 @@ class Local:
         self.backend = MemoryBackend(Api(Kinds.builtin(), admission=admission))
         self.backend.bootstrap()
         tokens = Tokens()
-        self.tokens = {name: tokens.issue(name, list(groups)) for name, groups in USERS.items()}
+        self.tokens = {name: f"conformance-{name}" for name in USERS}
+        for name, groups in USERS.items():
+            tokens.accept(self.tokens[name], Identity(name, tuple(groups), name))
         self.app = App(self.backend, tokens)
 
     def close(self) -> None:
