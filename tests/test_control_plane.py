@@ -2,9 +2,15 @@
 
 import os
 import subprocess
+import sys
 import time
 
+import pytest
+
 import steersman as sm
+from steersman.controllers.builtin import BY_NAME
+from steersman.run.embed import choose
+from steersman.run.load import StartError
 
 POD = {"containers": [{"name": "app", "image": "app:1"}]}
 DEPLOYMENT = {
@@ -63,3 +69,42 @@ def test_as_a_context_with_chosen_controllers():
         for _ in range(1000):
             c.get(key)
         assert time.perf_counter() - start < 1  # a read asks nobody
+
+
+class Mine(sm.Controller):
+    kind = "v1/ConfigMap"
+
+
+def test_controllers_are_chosen_as_kube_controller_manager_has_it():
+    everything = list(BY_NAME.values())
+    assert choose(["*"]) == (everything, [], [])
+    assert choose(["*", Mine])[0] == [*everything, Mine]
+    assert choose([]) == ([], [], [])
+    assert choose(["deployment-controller", "replicaset", Mine])[0] == [
+        BY_NAME["deployment"],
+        BY_NAME["replicaset"],
+        Mine,
+    ]
+    left, elsewhere, without = choose(["*", "-deployment-controller", "-kube-scheduler"])
+    assert left == [cls for cls in everything if cls is not BY_NAME["deployment"]]
+    assert (elsewhere, without) == (["deployment"], ["kube-scheduler"])
+    assert choose(["-*"])[0] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["deploy"], "controllers: there is no built-in controller 'deploy'; there are "),
+        (["*", "-deploy"], "controllers: there is no built-in controller 'deploy'; there are "),
+        ([Mine()], "is neither a subclass of Controller nor a built-in one's name"),
+        ([dict], "is neither a subclass of Controller nor a built-in one's name"),
+    ],
+)
+def test_a_wrong_choice_is_told(words, told):
+    with pytest.raises(StartError, match=told), sm.testing.control_plane(controllers=words):
+        pass
+
+
+def test_it_needs_no_pytest():
+    code = "import sys; sys.modules['pytest'] = None; import steersman as sm; sm.testing.control_plane"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -92,9 +92,14 @@ def remaining(disabled: Iterable[str]) -> list[type[Controller]]:
         if name == EVERY:
             gone.update(BY_NAME.values())
             continue
-        found = [cls for ours, cls in BY_NAME.items() if name in (ours, f"{ours}-controller")]
-        gone.add(found[0] if found else _named(KUBERNETES_NAMES.get(name, name)))
+        gone.add(named(name))
     return [cls for cls in (*ALL, *CLUSTER) if cls not in gone]
+
+
+def named(name: str) -> type[Controller]:
+    """The built-in controller of this name, ours or kube-controller-manager's. Raises `LookupError`."""
+    found = [cls for ours, cls in BY_NAME.items() if name in (ours, f"{ours}-controller")]
+    return found[0] if found else _named(KUBERNETES_NAMES.get(name, name))
 
 
 def _named(name: str) -> type[Controller]:

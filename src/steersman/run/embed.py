@@ -13,19 +13,44 @@ from types import TracebackType
 from typing import Final
 
 from steersman.api.controller import Controller
-from steersman.controllers.builtin import ALL, CLUSTER
+from steersman.controllers.builtin import BY_NAME, EVERY, named, remaining
 from steersman.kernel.ports import NodeStreams
 from steersman.run.daemon import SWITCH_SECONDS, ControlPlane, Settings
 from steersman.run.head import Heads
 from steersman.run.load import StartError
 from steersman.run.local import LocalClient
-from steersman.run.workspace import Workspace
+from steersman.run.workspace import KUBELET, SCHEDULER, Workspace
 from steersman.run.workspaces import GROUP, PREFIX, ROOT
 from steersman.serve.kubeconfig import read_token, write_kubeconfig
 
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
 ACTOR: Final = "steersman-admin"
+
+
+def choose(words: Sequence[type[Controller] | str]) -> tuple[list[type[Controller]], list[str], list[str]]:
+    """(the controllers that run, the names of those somebody else runs, the components somebody else runs) for classes
+    and names as kube-controller-manager's `--controllers` takes them: "*", "NAME", "-NAME". Raises `StartError`."""
+    classes: list[type[Controller]] = []
+    wanted: list[str] = []
+    away: list[str] = []
+    for word in words:
+        if isinstance(word, type) and issubclass(word, Controller):
+            classes.append(word)
+        elif not isinstance(word, str):
+            raise StartError(f"controllers: {word!r} is neither a subclass of Controller nor a built-in one's name")
+        elif word.startswith("-"):
+            away.append(word[1:])
+        else:
+            wanted.append(word)
+    without = [name for name in away if name in (SCHEDULER, KUBELET)]
+    try:
+        left = remaining(name for name in away if name not in without)
+        ours = left if EVERY in wanted else [cls for cls in map(named, wanted) if cls in left]
+    except LookupError as error:
+        raise StartError(f"controllers: {error}") from None
+    elsewhere = [name for name, cls in BY_NAME.items() if cls not in left]
+    return [*ours, *classes], elsewhere, without
 
 
 class Plane:
@@ -70,11 +95,11 @@ class Embedded:
         *,
         store: str = "memory:",
         virtual_nodes: int = 0,
-        controllers: Sequence[type[Controller]] | None = None,
+        controllers: Sequence[type[Controller] | str] = (EVERY,),
         listen: str = "127.0.0.1:0",
         streams: NodeStreams | None = None,
     ) -> None:
-        chosen = (*ALL, *CLUSTER) if controllers is None else controllers
+        chosen, elsewhere, without = choose(controllers)
         self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
         self.settings = Settings(
             listen,
@@ -82,6 +107,8 @@ class Embedded:
             store,
             virtual_nodes,
             controllers=chosen,
+            elsewhere=elsewhere,
+            without=without,
             streams=streams,
             embedded=True,
         )

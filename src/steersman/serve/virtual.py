@@ -79,7 +79,10 @@ def _running(target: Target) -> None:
 
 def _nothing_runs(target: Target, what: str) -> str:
     name, node = target.pod.key.name, target.pod.node
-    return f"pod {name} is on the virtual node {node}, where nothing really runs, and no program answers {what} there"
+    return (
+        f"pod {name} is on the virtual node {node}, where nothing really runs, and no program answers {what} there; "
+        "give one to VirtualStreams (docs/testing.md)"
+    )
 
 
 async def _printed(target: Target, query: LogQuery) -> AsyncIterator[bytes]:

@@ -1,49 +1,27 @@
-"""The pytest plugin: verdicts of checks in pytest's summary, and how to replay what failed.
+"""The pytest plugin: control planes as fixtures, verdicts of checks in pytest's summary, how to replay what failed.
 
-Installed with Steersman and loaded by pytest itself. A test calls `sm.check(...).assert_holds()`; what it explored, and
-whether that was everything, is shown at the end of the run. A test that failed says how to replay what it found.
+Installed with Steersman and loaded by pytest itself (through the package, which works without pytest). A test calls
+`sm.check(...).assert_holds()`; what it explored, and whether that was everything, is shown at the end of the run. A
+test that failed says how to replay what it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from steersman.testing import control_plane
+
 if TYPE_CHECKING:
-    from steersman.api.controller import Controller
     from steersman.check import Session
     from steersman.check.verdict import Verdict
-    from steersman.kernel.ports import NodeStreams
-    from steersman.run.embed import Embedded, Plane
+    from steersman.run.embed import Plane
 
 FOLDER = ".steersman"
 """Where schedules go, below the folder pytest was started in; the command's default too."""
-
-
-def control_plane(
-    *,
-    virtual_nodes: int = 1,
-    store: str = "memory:",
-    controllers: Sequence[type[Controller]] | None = None,
-    streams: NodeStreams | None = None,
-) -> Embedded:
-    """A real control plane in a thread of this process, for `with`: API server, controllers, scheduler, virtual nodes.
-
-        with sm.testing.control_plane() as cp:
-            subprocess.run(["kubectl", "get", "nodes"], env={**os.environ, "KUBECONFIG": str(cp.kubeconfig)})
-            cp.client.create({"apiVersion": "v1", "kind": "ConfigMap", ...})
-            other = cp.workspace()          # a second one in the same process, made in milliseconds
-
-    `cp` is a `run.embed.Plane`: `url`, `kubeconfig`, `token`, `ca`, `client`, `workspace()`. `controllers`: instead of
-    the built-in ones. `streams`: what answers `kubectl exec`, `attach`, `port-forward` and `logs`, such as coroutines
-    of the test's own (`serve.virtual.VirtualStreams`). Raises `StartError` and its like when it cannot start.
-    """
-    from steersman.run.embed import Embedded
-
-    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,54 @@
+"""For tests of what talks to Kubernetes: a real control plane in the test's own process. See docs/testing.md.
+
+Works with any test runner; pytest has the fixture `control_plane` as well, from the plugin named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.api.controller import Controller
+    from steersman.kernel.ports import NodeStreams
+    from steersman.run.embed import Embedded
+    from steersman.serve.virtual import VirtualStreams
+
+pytest_plugins = ("steersman.testing.plugin",)
+"""Read by pytest alone, which finds this package by its entry point."""
+
+__all__ = ["VirtualStreams", "control_plane"]
+
+
+def control_plane(
+    *,
+    virtual_nodes: int = 1,
+    store: str = "memory:",
+    controllers: Sequence[type[Controller] | str] = ("*",),
+    streams: NodeStreams | None = None,
+) -> Embedded:
+    """A real control plane in a thread of this process, for `with`: API server, controllers, scheduler, virtual nodes.
+
+        with sm.testing.control_plane() as cp:
+            subprocess.run(["kubectl", "get", "nodes"], env={**os.environ, "KUBECONFIG": str(cp.kubeconfig)})
+            cp.client.create({"apiVersion": "v1", "kind": "ConfigMap", ...})
+            other = cp.workspace()          # a second one in the same process, made in milliseconds
+
+    `cp` is a `run.embed.Plane`: `url`, `kubeconfig`, `token`, `ca`, `client`, `workspace()`. `controllers`: classes,
+    and names as kube-controller-manager's `--controllers` has them: "*" for all that are built in, "NAME" for one,
+    "-NAME" for what somebody else runs (a controller, `kube-scheduler`, `kubelet`). `streams`: what answers `kubectl
+    exec`, `attach`, `port-forward` and `logs`, such as coroutines of the test's own (`VirtualStreams`). Raises
+    `StartError` and its like when it cannot start.
+    """
+    from steersman.run.embed import Embedded
+
+    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams)
+
+
+def __getattr__(name: str) -> Any:
+    """`VirtualStreams`, loaded when it is first used: every run of pytest imports this package."""
+    if name == "VirtualStreams":
+        from steersman.serve.virtual import VirtualStreams
+
+        return VirtualStreams
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
