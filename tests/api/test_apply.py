@@ -72,7 +72,7 @@ def test_a_manager_is_needed(cluster):
         ({"metadata": {"uid": "other"}}, 409, "UID in precondition: other"),
         ({"spec": containers({"name": "a", "image": "x"}, {"name": "a", "image": "y"})}, 422, "Duplicate value"),
         ({"spec": containers({"image": "x"})}, 422, "containers[0]: Required value: items are merged by name"),
-        ({"spec": containers({"name": "a", "image": 5})}, 400, "must be a string"),
+        ({"spec": containers({"name": "a", "image": 5})}, 400, "json: cannot unmarshal number into Go struct field"),
         ({"spec": {"replicas": -1}, "manager": "b"}, 422, "spec.replicas"),
         ({"spec": {"replica": 1}, "options": {"validation": "Strict"}}, 400, 'unknown field "spec.replica"'),
     ],

@@ -36,12 +36,13 @@ def _cron_job_name(text: str) -> list[str]:
 
 
 _RBAC: Final = "rbac.authorization.k8s.io"
+_SEGMENTS: Final = frozenset({("", "Event"), ("certificates.k8s.io", "CertificateSigningRequest")})
 _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("", "Namespace"): names.dns1123_label,
     ("", "Service"): names.dns1035_label,
     ("apps", "StatefulSet"): names.dns1123_label,
     ("batch", "CronJob"): _cron_job_name,
-    ("certificates.k8s.io", "CertificateSigningRequest"): names.path_segment,
+    **dict.fromkeys(_SEGMENTS, names.path_segment),
     (_RBAC, "Role"): names.path_segment,
     (_RBAC, "ClusterRole"): names.path_segment,
     (_RBAC, "RoleBinding"): names.path_segment,
@@ -86,6 +87,17 @@ _GENERIC: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.
 NO_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 
 
+_GENERIC_KINDS: Final = frozenset(
+    {
+        ("", "Event"),
+        ("coordination.k8s.io", "Lease"),
+        ("policy", "PodDisruptionBudget"),
+        ("node.k8s.io", "RuntimeClass"),
+    }
+)
+"""Other kinds of which that holds."""
+
+
 @lru_cache(rules.CHECKED)
 def _finalizer(text: str) -> tuple[Cause, ...]:
     return tuple(Cause.invalid("metadata.finalizers", text, problem) for problem in names.qualified_name(text))
@@ -122,7 +134,7 @@ def metadata(kind: Kind, meta: Mapping[str, Any]) -> Causes:
     if found := meta.get("ownerReferences"):
         _owners(out, found)
     if found := meta.get("finalizers"):
-        _finalizers(out, found, kind.custom or kind.group in _GENERIC)
+        _finalizers(out, found, kind.custom or kind.group in _GENERIC or kind.gk in _GENERIC_KINDS)
     return out
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from steersman.api import errors, pod_parts, versions
-from steersman.api.kinds import STATUS_PARTS, Kind
+from steersman.api.kinds import STATUS_PARTS, Kind, Kinds
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
@@ -32,6 +32,12 @@ MADE_BY_UPDATE: Final = frozenset(
     | {("coordination.k8s.io", "Lease"), ("node.k8s.io", "RuntimeClass")}
 )
 """Kinds of which a PUT makes the object that is not there (AllowCreateOnUpdate in kube-apiserver)."""
+META_KINDS: Final = frozenset({"Status", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
+"""Kinds of apimachinery, which are known in every group."""
+INTERNAL: Final[Mapping[str, str]] = {"events.k8s.io": "core"}
+"""Groups whose Go package of internal types is not named as they are."""
+SCHEME: Final = '"pkg/runtime/scheme.go:111"'
+"""The line of Kubernetes' source with which its messages name the registry of kinds."""
 WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 
 
@@ -68,11 +74,29 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
     for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = body.get(field)
         if given is not None and given != wanted:
-            raise errors.bad_request(f"{field} in the body is {errors.show(given)}, but the request is for {wanted}")
+            raise errors.bad_request(_other_kind(request, kind, body, field, wanted))
     meta = body.get("metadata")
     if meta is not None and not isinstance(meta, dict):
         raise errors.bad_request("metadata must be an object")
     return body
+
+
+def _other_kind(request: Request, kind: Kind, body: Mapping[str, Any], field: str, wanted: str) -> str:
+    """What is said of a body of another kind or version than the path's."""
+    api_version, name = body.get("apiVersion") or kind.api_version, body.get("kind") or kind.kind
+    if kind.custom or not isinstance(api_version, str) or not isinstance(name, str):
+        return f"{field} in the body is {errors.show(body[field])}, but the request is for {wanted}"
+    group, _, version = api_version.rpartition("/")
+    if request.verb == "apply":
+        return f"invalid object type: {group}/{version}, Kind={name}"
+    text = f"{name} in version {errors.quote(version)} cannot be handled as a {kind.kind}: "
+    known = Kinds.builtin().builtin_of(group, name)
+    if (known is not None and known.version == version) or (name in META_KINDS and version == "v1"):
+        internal = INTERNAL.get(kind.group) or kind.group.partition(".")[0] or "core"
+        return f"{text}converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+    return (
+        f"{text}no kind {errors.quote(name)} is registered for version {errors.quote(api_version)} in scheme {SCHEME}"
+    )
 
 
 def check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:

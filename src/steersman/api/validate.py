@@ -200,10 +200,12 @@ def _encoded_data(out: Causes, path: str, data: Mapping[str, str]) -> None:
     _keyed(out, path, data, encoded=True)
 
 
-def _role_ref(out: Causes, path: str, ref: Object) -> None:
+def _role_ref(out: Causes, path: str, ref: Object, namespaced: bool = True) -> None:
     group = "rbac.authorization.k8s.io"
     rules.chosen(out, f"{path}.apiGroup", ref.get("apiGroup"), (group,))
-    rules.chosen(out, f"{path}.kind", ref.get("kind") or "", ("Role", "ClusterRole"))
+    kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
+    if (ref.get("kind") or "") not in kinds:
+        out.append(Cause.unsupported(f"{path}.kind", ref.get("kind") or "", kinds))
     if not ref.get("name"):
         out.append(Cause.required(f"{path}.name"))
     else:
@@ -211,9 +213,7 @@ def _role_ref(out: Causes, path: str, ref: Object) -> None:
 
 
 def _cluster_role_ref(out: Causes, path: str, ref: Object) -> None:
-    _role_ref(out, path, ref)
-    if ref.get("kind") == "Role":
-        out.append(Cause.unsupported(f"{path}.kind", "Role", ("ClusterRole",)))
+    _role_ref(out, path, ref, namespaced=False)
 
 
 def _template(out: Causes, path: str, value: Any) -> None:

@@ -23,14 +23,15 @@ def _selector(out: Causes, path: str, spec: Object, what: str) -> None:
     labels = meta.get("labels") or EMPTY
     at = f"{path}.template.metadata.labels"
     if found is None:
-        out.append(Cause.required(f"{path}.selector"))
-        out.append(Cause.invalid(at, labels, MISMATCH))
+        if not what.endswith("daemonset"):
+            out.append(Cause.required(f"{path}.selector"))
+        out.append(Cause.invalid(at, labels or None, MISMATCH))
         return
     compiled = rules.selector(out, f"{path}.selector", found)
     if not found.get("matchLabels") and not found.get("matchExpressions"):
         out.append(Cause.invalid(f"{path}.selector", found, f"empty selector is {what}"))
     elif compiled is not None and not compiled.matches(labels):
-        out.append(Cause.invalid(at, labels, MISMATCH))
+        out.append(Cause.invalid(at, labels or None, MISMATCH))
 
 
 def _long_running(out: Causes, path: str, spec: Object, kind: str) -> None:
@@ -96,7 +97,7 @@ def replication_controller(out: Causes, path: str, spec: Object) -> None:
         return
     labels = (spec["template"].get("metadata") or EMPTY).get("labels") or EMPTY
     if any(labels.get(key) != value for key, value in chosen_labels.items()):
-        out.append(Cause.invalid(f"{path}.template.metadata.labels", labels, MISMATCH))
+        out.append(Cause.invalid(f"{path}.template.metadata.labels", labels or None, MISMATCH))
     pod_rules.template(out, f"{path}.template", spec["template"])
     _long_running(out, path, spec, "ReplicationController")
 
@@ -175,7 +176,7 @@ def job(out: Causes, path: str, spec: Object) -> None:
         meta = (spec.get("template") or EMPTY).get("metadata") or EMPTY
         if compiled is not None and not compiled.matches(meta.get("labels")):
             at = f"{path}.template.metadata.labels"
-            out.append(Cause.invalid(at, meta.get("labels") or EMPTY, MISMATCH))
+            out.append(Cause.invalid(at, meta.get("labels") or None, MISMATCH))
 
 
 def job_template_spec(out: Causes, path: str, spec: Object) -> None:

@@ -11,7 +11,18 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import born, conversion, declared, defaults, errors, generation, pod_parts, status_part, validate
+from steersman.api import (
+    born,
+    conversion,
+    declared,
+    defaults,
+    errors,
+    generation,
+    go_json,
+    pod_parts,
+    status_part,
+    validate,
+)
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
@@ -99,16 +110,16 @@ class Parts(NamedTuple):
 # -- taking a body in ------------------------------------------------------------------------------------------
 
 
-def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: list[str]) -> None:
+def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: list[str], said: str = "") -> None:
     """Raises what `explain` found, or turns undeclared fields into warnings when they are merely dropped.
 
     A value of the wrong type cannot be decoded into a built-in kind, which is a 400 there; in a custom kind it breaks
-    the schema, a 422.
+    the schema, a 422. `said`: what Go's decoder would say of the former.
     """
     handled = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
     wrong = () if kind.custom else [cause for cause in finding.causes if cause.reason == WRONG_TYPE]
     if wrong:
-        raise errors.bad_request(f"{handled}: " + ", ".join([str(cause) for cause in wrong]))
+        raise errors.bad_request(f"{handled}: {said or ', '.join([str(cause) for cause in wrong])}")
     if finding.unknown:
         if validation == "Strict":
             listed = ", ".join(f'unknown field "{path}"' for path in finding.unknown)
@@ -132,7 +143,9 @@ def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> An
     finding = Finding()
     old = by.past.part(path) if custom and by.past is not None else NEW
     pruned = explain(schema, value, path, finding, required, custom, old)
-    refuse(kind, name, finding, by.validation, warnings)
+    holder = "ObjectMeta" if path.startswith("metadata.") else kind.kind
+    said = "" if custom or not finding.causes else go_json.complaint(holder, schema, path, value)
+    refuse(kind, name, finding, by.validation, warnings, said)
     try:
         return take(pruned)
     except (Misfit, RecursionError):
@@ -162,7 +175,10 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
         refuse(kind, name, finding, by.validation, warnings)
         return None
     required = kind.custom or part != "status"
-    taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings))
+    try:
+        taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings))
+    except errors.Invalid as missing:
+        raise _of_zeros(kind, part, value, name, by) or missing from None
     if taken is None:
         return None
     taken = defaults.fill(kind, part, taken)
@@ -172,6 +188,16 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
     if causes:
         raise errors.invalid(kind.kind, name, causes, kind.group)
     return taken
+
+
+def _of_zeros(kind: Kind, part: str, value: Any, name: str, by: By) -> errors.ApiError | None:
+    """What validation says of a part that lacks required fields: to kube-apiserver they are zero. None: nothing."""
+    if kind.custom or not by.judge:
+        return None
+    schema = kind.schema.fields[part]
+    taken = take_in(kind, schema, part, go_json.with_zeros(schema, value), Mode(False, name, by, []))
+    causes = validate.part(kind, part, defaults.fill(kind, part, taken))
+    return errors.invalid(kind.kind, name, causes, kind.group) if causes else None
 
 
 def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Section | None:

@@ -170,7 +170,8 @@ class App:
             try:
                 return with_warnings(await self._resource(request, user, ask, route), (warning,))
             except errors.ApiError as error:
-                error.warnings = (warning, *error.warnings)
+                if error.code != 405:  # which is said before anybody looks at the kind
+                    error.warnings = (warning, *error.warnings)
                 raise
         if request.method not in ("GET", "HEAD"):
             raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on this path")

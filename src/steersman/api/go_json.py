@@ -1,0 +1,152 @@
+"""JSON as Go's decoder sees it: its words for a value of the wrong type, and the zero values of what is not there.
+
+kube-apiserver decodes built-in kinds into Go structs. A value of another JSON type ends that, with a message that names
+the struct, the path without indexes, and the Go type; a field that is left out is zero, and validation judges it so.
+
+Source of the facts: Go's encoding/json (UnmarshalTypeError), apimachinery `pkg/api/resource` and `pkg/apis/meta/v1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steersman.api.schema import Schema
+from steersman.kernel.value import MAX_DEPTH
+
+NUMBERS: Final = {"int32": "int32", "int64": "int64", "float": "float32", "double": "float64"}
+QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+POINTERS: Final = frozenset({"LabelSelector"})
+"""Structs that are required and yet pointers: left out, they are nil, not zero."""
+
+
+def complaint(holder: str, schema: Schema, path: str, value: Any) -> str:
+    """What Go says of the first value of the wrong type, in the order of the document; "" when it finds none.
+
+    `holder`: the name of the struct that has `value` as its field `path`.
+    """
+    return _complaint(holder, schema, path, value, 0)
+
+
+def _complaint(holder: str, schema: Schema, path: str, value: Any, depth: int) -> str:
+    if value is None or depth > MAX_DEPTH:
+        return ""
+    kind = schema.type
+    if kind == "object" and schema.fields:
+        if not isinstance(value, dict):
+            return _unmarshal(holder, path, value, schema)
+        name = _short(schema) or holder
+        return _first(
+            _complaint(name, schema.fields[field], f"{path}.{field}", item, depth + 1)
+            for field, item in value.items()
+            if field in schema.fields
+        )
+    if kind in ("object", "map"):
+        if not isinstance(value, dict):
+            return _unmarshal(holder, path, value, schema)
+        inner = schema.values
+        return "" if inner is None else _first(_complaint(holder, inner, path, x, depth + 1) for x in value.values())
+    if kind == "list":
+        if not isinstance(value, list):
+            return _unmarshal(holder, path, value, schema)
+        inner = schema.items
+        return "" if inner is None else _first(_complaint(holder, inner, path, item, depth + 1) for item in value)
+    return _scalar(holder, schema, path, value)
+
+
+def _first(found: Any) -> str:
+    return next((text for text in found if text), "")
+
+
+def _scalar(holder: str, schema: Schema, path: str, value: Any) -> str:
+    kind = schema.type
+    if kind == "quantity":
+        return "" if isinstance(value, (str, int, float)) and not isinstance(value, bool) else QUANTITY
+    if kind == "int-or-string":
+        fine = isinstance(value, (str, int)) and not isinstance(value, bool)
+        return "" if fine else f"json: cannot unmarshal {_json_type(value)} into Go value of type int32"
+    if kind == "string" and schema.format == "date-time":
+        return (
+            "" if isinstance(value, str) else f"json: cannot unmarshal {_json_type(value)} into Go value of type string"
+        )
+    fits: Mapping[str, bool] = {
+        "string": isinstance(value, str),
+        "boolean": isinstance(value, bool),
+        "integer": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, (int, float)) and not isinstance(value, bool),
+    }
+    if fits.get(kind, True):
+        return ""
+    return _unmarshal(holder, path, value, schema)
+
+
+def _unmarshal(holder: str, path: str, value: Any, schema: Schema) -> str:
+    what = _json_type(value)
+    if isinstance(value, float):
+        what += f" {value}"
+    return f"json: cannot unmarshal {what} into Go struct field {holder}.{path} of type {_go_type(schema)}"
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"
+
+
+def _short(schema: Schema) -> str:
+    return schema.name.rpartition(".")[2]
+
+
+def _go_type(schema: Schema) -> str:
+    """The Go type as messages show it, without pointers: v1.PodSpec, []v1.Container, map[string]string, int32."""
+    if schema.name:
+        return ".".join(schema.name.split(".")[-2:])
+    if schema.type == "list":
+        return "[]" + ("interface {}" if schema.items is None else _go_type(schema.items))
+    if schema.type in ("map", "object"):
+        return "map[string]" + ("string" if schema.values is None else _go_type(schema.values))
+    if schema.type in ("integer", "number"):
+        return NUMBERS.get(schema.format, "int64" if schema.type == "integer" else "float64")
+    return {"boolean": "bool", "quantity": "resource.Quantity", "int-or-string": "intstr.IntOrString"}.get(
+        schema.type, "string"
+    )
+
+
+# -- zero values -----------------------------------------------------------------------------------------------
+
+
+def with_zeros(schema: Schema, value: Any, depth: int = 0) -> Any:
+    """`value` with the zero values of required fields that it leaves out, as deep as it goes."""
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, Mapping):
+        inner = schema.values
+        if not schema.fields:
+            return value if inner is None else {k: with_zeros(inner, item, depth + 1) for k, item in value.items()}
+        out = {
+            name: with_zeros(schema.fields[name], item, depth + 1) if name in schema.fields else item
+            for name, item in value.items()
+            if item is not None
+        }
+        for name in schema.required:
+            if name not in out and (zero := _zero(schema.fields[name], depth + 1)) is not None:
+                out[name] = zero
+        return out
+    if isinstance(value, list) and schema.items is not None:
+        return [with_zeros(schema.items, item, depth + 1) for item in value]
+    return value
+
+
+def _zero(schema: Schema, depth: int) -> Any:
+    """None: a nil pointer, or a time, which is left out."""
+    if schema.type == "object" and schema.fields:
+        return None if _short(schema) in POINTERS else with_zeros(schema, {}, depth)
+    if schema.type in ("object", "map"):
+        return {}
+    if schema.type == "string" and schema.format == "date-time":
+        return None
+    return {"list": [], "string": "", "boolean": False, "integer": 0, "number": 0, "quantity": "0"}.get(schema.type, 0)
