@@ -231,6 +231,18 @@ MORE = (
         "fuzz",
         {"spec": {"policyName": "fuzz"}},
     ),
+    (
+        "flowcontrol.apiserver.k8s.io/v1",
+        "FlowSchema",
+        "fuzz",
+        {"spec": {"matchingPrecedence": 1000, "priorityLevelConfiguration": {"name": "exempt"}, "rules": []}},
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io/v1",
+        "PriorityLevelConfiguration",
+        "fuzz",
+        {"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}},
+    ),
     ("v1", "Binding", "fuzz", {"target": {"kind": "Node", "name": "n"}}),
     ("policy/v1", "Eviction", "fuzz", {"deleteOptions": {"gracePeriodSeconds": 1}}),
     ("autoscaling/v1", "Scale", "fuzz", {"spec": {"replicas": 2}}),

@@ -165,9 +165,10 @@ def test_daemons_timers_and_indexes(cluster):
 def test_admission_webhooks(cluster, tmp_path):
     server_context(Authority.open(tmp_path / "pki"))
     client = cluster.client
-    configuration = client.key("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "auto.example.com")
+    kinds = [f"admissionregistration.k8s.io/v1/{kind}WebhookConfiguration" for kind in ("Validating", "Mutating")]
+    configurations = [client.key(kind, "auto.example.com") for kind in kinds]
     with cluster.operator("admission.py", WEBHOOK_PKI=str(tmp_path / "pki")):
-        cluster.until(lambda: client.get(configuration) is not None and client.get(configuration).get("webhooks"))
+        cluster.until(lambda: all((client.get(key) or {}).get("webhooks") for key in configurations))
         mutated = cluster.make("mutated", "mutated", colour="red")
         assert client.get(mutated)["spec"]["by"] == "steersman-admin"
         with pytest.raises(ApiError, match="grey is no colour") as raised:
@@ -177,7 +178,7 @@ def test_admission_webhooks(cluster, tmp_path):
             client.patch(mutated, {"spec": {"colour": "grey"}})
         with pytest.raises(ApiError, match="nothing is ever lost"):
             client.patch(mutated, {"status": {"state": "lost"}}, subresource="status")
-    cluster.until(lambda: not client.get(configuration).get("webhooks"))
+    cluster.until(lambda: not any(client.get(key).get("webhooks") for key in configurations))
 
 
 def test_peers(cluster):
