@@ -37,8 +37,8 @@ def steersman(folder, *command):
 
 
 def snippet(text):
-    """The Python that a page shows."""
-    (shown,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    """The check that a page shows."""
+    (shown,) = (s for s in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "sm.check(" in s)
     return shown
 
 
