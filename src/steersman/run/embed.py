@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import logging
+import os
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +21,41 @@ from steersman.run.daemon import SWITCH_SECONDS, ControlPlane, Settings
 from steersman.run.head import Heads
 from steersman.run.load import StartError
 from steersman.run.local import LocalClient
+from steersman.run.scratch import Scratch
 from steersman.run.workspace import KUBELET, SCHEDULER, Workspace
 from steersman.run.workspaces import GROUP, PREFIX, ROOT
 from steersman.serve.kubeconfig import read_token, write_kubeconfig
 
+log = logging.getLogger("steersman.run")
+
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
 ACTOR: Final = "steersman-admin"
+
+
+class _Haste:
+    """The interpreter's switch interval while control planes run in this process, which may end in any order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._planes = 0
+        self._before = 0.0
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._planes:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(SWITCH_SECONDS)
+            self._planes += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._planes -= 1
+            if not self._planes:
+                sys.setswitchinterval(self._before)
+
+
+_HASTE: Final = _Haste()
 
 
 def choose(words: Sequence[type[Controller] | str]) -> tuple[list[type[Controller]], list[str], list[str]]:
@@ -100,10 +130,12 @@ class Embedded:
         streams: NodeStreams | None = None,
     ) -> None:
         chosen, elsewhere, without = choose(controllers)
-        self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
+        self._folder = Scratch()
+        self._pid = os.getpid()
+        self._running = self._stopped = False
         self.settings = Settings(
             listen,
-            Path(self._folder.name) / "kubeconfig",
+            self._folder.path / "kubeconfig",
             store,
             virtual_nodes,
             controllers=chosen,
@@ -120,38 +152,55 @@ class Embedded:
         self._thread = threading.Thread(target=self._run, name="control plane", daemon=True)
 
     def start(self) -> Plane:
-        """Starts it, and gives the root. Raises one of `daemon.FAULTS`."""
-        self._interval = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_SECONDS)
-        self._thread.start()
-        if not self._ready.wait(START_SECONDS):
-            raise StartError(f"the control plane did not start within {START_SECONDS:.0f} s")
-        if self._fault is not None:
-            self._folder.cleanup()
-            raise self._fault
-        kubeconfig = self.settings.kubeconfig
-        self.token = read_token(kubeconfig) or ""
-        self.ca = self.plane.authority.pem
-        return Plane(self, ROOT, self.plane.root, self.plane.url, kubeconfig)
+        """Starts it, and gives the root. Raises one of `daemon.FAULTS`; then, and when it is interrupted, nothing is
+        left."""
+        _HASTE.begin()
+        self._running = True
+        try:
+            self._thread.start()
+            if not self._ready.wait(START_SECONDS):
+                raise StartError(f"the control plane did not start within {START_SECONDS:.0f} s")
+            if self._fault is not None:
+                raise self._fault
+            kubeconfig = self.settings.kubeconfig
+            self.token = read_token(kubeconfig) or ""
+            self.ca = self.plane.authority.pem
+            return Plane(self, ROOT, self.plane.root, self.plane.url, kubeconfig)
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
-        """Ends it; harmless when it has ended."""
-        if self._loop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self.plane.stopping.set)
+        """Ends it; harmless when it has ended, and in a child after a fork, which has no thread of it."""
+        if os.getpid() != self._pid:
+            return
+        self._stopped = True
+        if self._thread.is_alive():
+            if self._loop is not None:
+                with contextlib.suppress(RuntimeError):  # its loop has just ended
+                    self._loop.call_soon_threadsafe(self.plane.stopping.set)
             self._thread.join(STOP_SECONDS)
-            sys.setswitchinterval(self._interval)
+            if self._thread.is_alive():
+                log.error("the control plane did not stop within %.0f s; its thread is left behind", STOP_SECONDS)
+            elif self._fault is not None:
+                log.error("the control plane did not stop as it should", exc_info=self._fault)
+        if self._running:
+            self._running = False
+            _HASTE.end()
         self._folder.cleanup()
 
     def workspace(self, name: str = "", virtual_nodes: int | None = None) -> Plane:
         """Makes a workspace; without a name, one of a new name. Raises `ApiError`."""
         nodes = self.settings.virtual_nodes if virtual_nodes is None else virtual_nodes
-        name = name or f"workspace-{next(self._numbers)}"
         root = LocalClient(self.plane.heads, ACTOR, "steersman-client")
+        while not name:  # a store that lasts may have some from before
+            free = f"workspace-{next(self._numbers)}"
+            name = free if root.get(root.key(f"{GROUP}/v1/Workspace", free)) is None else ""
         meta, spec = {"name": name}, {"virtualNodes": nodes}
         root.create({"apiVersion": f"{GROUP}/v1", "kind": "Workspace", "metadata": meta, "spec": spec})
         assert self._loop is not None
         found = asyncio.run_coroutine_threadsafe(self.plane.workspaces.find(name), self._loop).result(START_SECONDS)
-        path = Path(self._folder.name) / f"kubeconfig.{name}"
+        path = self._folder.path / f"kubeconfig.{name}"
         url = f"{self.plane.url}/{PREFIX}/{name}"
         write_kubeconfig(path, url, self.ca, self.token)
         return Plane(self, name, found, url, path)
@@ -179,6 +228,8 @@ class Embedded:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        if self._stopped:
+            return
         async with self.plane:
             self._ready.set()
             await self.plane.stopping.wait()

@@ -84,13 +84,15 @@ class Heads:
         self.on_stop: Callable[[JournalError], None] = lambda error: None
         """Called once, when writing has to end for good: another writer took the journal, say."""
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread = 0
+        """The loop's, as `threading.get_ident` has it."""
         self.tell = Teller(self).tell
         self._thread = ThreadPoolExecutor(1, "journal")
         self._appending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begins to append, on the running loop."""
-        self.loop = asyncio.get_running_loop()
+        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         self._appending = self.loop.create_task(self._append_groups())
         self._appending.add_done_callback(self._appending_ended)
 

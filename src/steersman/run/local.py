@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
 from os import urandom
-from threading import Condition
+from threading import Condition, get_ident
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -45,6 +45,11 @@ class LocalExchange:
         return now >= what[0] + what[1] if op == "after" else now
 
     def _write(self, request: Any) -> Any:
+        if get_ident() == self._heads.thread:
+            raise RuntimeError(
+                "this client waits, and so must not be used in the thread of the control plane's own loop, "
+                "which it would wait for; use `await asyncio.to_thread(client.…)` there"
+            )
         future = self._heads.do_from_thread(request._replace(actor=self._actor), "user")
         try:
             reply = future.result(WRITE_SECONDS).reply

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
 import steersman.journal as sj
 from steersman.journal import Journal
 from steersman.run.load import StartError
+from steersman.run.scratch import Scratch
 from steersman.serve.files import FileError, private_directory
+
+_SUFFIXES: Final = (".db", ".db-wal", ".db-shm")
+"""Of the files of a workspace's journal."""
 
 
 class Place:
@@ -25,7 +29,7 @@ class Place:
     def __init__(self, url: str) -> None:
         self.url = url
         self._lock: int | None = None
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: Scratch | None = None
         scheme, _, path = url.partition(":")
         # By its real name, so that a symlink to a store in use does not look like another store.
         self._path = Path(os.path.realpath(Path(path).expanduser())) if scheme == "sqlite" and path.strip() else None
@@ -43,7 +47,7 @@ class Place:
         if self._path is not None:
             return self._path.with_name(self._path.name + ".pki")
         assert self._temporary is not None
-        return Path(self._temporary.name)
+        return self._temporary.path
 
     @property
     def tokens(self) -> Path:
@@ -61,15 +65,42 @@ class Place:
         self._workspaces[(name, uid)] = journal
         return journal
 
-    def forget(self, name: str, uid: str) -> None:
-        """Closes a workspace's journal and removes it."""
+    def lost(self, name: str, uid: str) -> Path | None:
+        """The file that a workspace's journal should be in, if it is not there or has nothing in it."""
+        if self._path is None:
+            return None
+        file = self._file(name, uid)
+        try:
+            return None if file.stat().st_size else file
+        except FileNotFoundError:
+            return file
+
+    def left(self) -> list[tuple[str, str]]:
+        """(name, uid) of every workspace of which there are files, sorted."""
+        if self._path is None or not self._folder.is_dir():
+            return []
+        found = {name.split(".db")[0] for name in os.listdir(self._folder) if name.endswith(_SUFFIXES)}
+        return sorted((name, uid) for name, _, uid in (each.rpartition(".") for each in found) if name)
+
+    def shut(self, name: str, uid: str) -> None:
+        """Closes a workspace's journal, if it is open."""
         journal = self._workspaces.pop((name, uid), None)
         if journal is not None:
             journal.close()
-        if self._path is not None:
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(f"{self._file(name, uid)}{suffix}")
+
+    def forget(self, name: str, uid: str) -> None:
+        """Closes a workspace's journal and removes it. Raises `FileError`."""
+        self.shut(name, uid)
+        if self._path is None:
+            return
+        for suffix in _SUFFIXES:
+            file = f"{self._folder}/{name}.{uid}{suffix}"
+            try:
+                os.unlink(file)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise FileError(f"{file} cannot be removed: {error.strerror}; remove it by hand") from None
 
     @property
     def _folder(self) -> Path:
@@ -82,7 +113,7 @@ class Place:
     def __enter__(self) -> Place:
         try:
             if self._path is None:
-                self._temporary = tempfile.TemporaryDirectory(prefix="steersman-")
+                self._temporary = Scratch()
             else:
                 self._lock = _lock(self._path.with_name(self._path.name + ".lock"), self.url)
             self.journal = sj.open(self.url)

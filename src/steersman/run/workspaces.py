@@ -9,6 +9,7 @@ Workspaces are made and deleted as objects of the root:
     kubectl create -f - <<< '{"apiVersion": "steersman.dev/v1", "kind": "Workspace", "metadata": {"name": "blue"}}'
 
 By the time the create is answered, `/clusters/blue` serves. Deleting the object ends the world and removes its journal.
+One whose journal is damaged or gone is Failed, and all others are served.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from steersman.run.workspace import Shared, Workspace
 from steersman.serve import message
 from steersman.serve.answer import status_answer
 from steersman.serve.asked import asked
+from steersman.serve.files import FileError
 from steersman.serve.memory import APISERVER
 from steersman.serve.route import segments_of
 
@@ -47,6 +49,8 @@ MAX_WORKSPACES: Final = 1_000
 """Each costs a journal's three file descriptors and, once something happens in it, some threads."""
 MAX_NODES: Final = 5_000
 """As many nodes as Kubernetes itself supports in one cluster."""
+NOT_OPENED: Final = (StartError, JournalError, FileError, ApiError, OSError)
+"""What keeps a workspace from opening, each with a text for people."""
 _SPEC: Final = {
     "type": "object",
     "properties": {
@@ -111,6 +115,7 @@ class Workspaces:
         self._shared = shared
         self._opening: dict[str, asyncio.Task[Workspace]] = {}
         self._chores: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def open(self, url: str) -> None:
         """Makes the definition where it is missing, and opens the workspaces there are, below the root's `url`."""
@@ -120,15 +125,15 @@ class Workspaces:
             with contextlib.suppress(AlreadyExists):
                 await heads.write(Request("create", DEFINITION_KEY, DEFINITION, actor=APISERVER, manager="steersman"))
         heads.listen(self._heard)
+        self._sweep()
         for obj in list(heads.store.list(WORKSPACE)):
             self._begin(obj)
 
     async def close(self) -> None:
-        """Stops them all, and then the chores."""
+        """Stops them all; those that are being removed, and what is told of others, come to their end."""
+        self._closed = True
         await asyncio.gather(*[self._end(task) for task in self._opening.values()])
         self._opening.clear()
-        for chore in self._chores:
-            chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
 
     async def find(self, name: str) -> Workspace:
@@ -140,7 +145,7 @@ class Workspaces:
             raise errors.not_found("workspaces", name, GROUP)
         try:
             return await asyncio.shield(task)
-        except (StartError, JournalError, ApiError) as error:
+        except NOT_OPENED as error:
             raise errors.service_unavailable(f"workspace {name} could not be opened: {error}") from None
 
     async def __call__(self, request: message.Request) -> message.Response:
@@ -173,7 +178,7 @@ class Workspaces:
     # -- as their objects come and go --------------------------------------------------------------------------
 
     def _heard(self, events: Sequence[Event]) -> None:
-        for event in events:
+        for event in () if self._closed else events:
             if (event.key.group, event.key.kind) != WORKSPACE:
                 continue
             if event.new is None:
@@ -206,12 +211,25 @@ class Workspaces:
             signer=self._shared.signer.of_tokens_alone(),
             controllers=[each for each in self._shared.controllers if each is not CertificateSigning],
         )
-        workspace = Workspace(self._place.workspace(name, obj.uid), shared)
+        lost = self._place.lost(name, obj.uid)
+        if lost is not None and (obj.status_value or EMPTY).get("url"):  # it has served before
+            raise StartError(
+                f"its journal {lost} is gone; restore it from a backup and start the server again, "
+                "or delete the workspace and make it again, empty"
+            )
         try:
-            await workspace.open()
-        except BaseException:
-            await workspace.close()
-            raise
+            workspace = Workspace(self._place.workspace(name, obj.uid), shared)
+            try:
+                await workspace.open()
+            except BaseException:
+                await workspace.close()
+                raise
+        except BaseException as error:
+            self._place.shut(name, obj.uid)  # so that its file can be restored
+            if isinstance(error, NOT_OPENED) or not isinstance(error, Exception):
+                raise
+            log.exception("opening workspace %s failed", name)
+            raise StartError(f"the server failed on it ({type(error).__name__}); its log has the cause") from None
         workspace.start(f"{self.url}/{PREFIX}/{name}")
         return workspace
 
@@ -220,20 +238,25 @@ class Workspaces:
         status: dict[str, Any] = {"phase": "Ready", "url": f"{self.url}/{PREFIX}/{obj.key.name}", "message": None}
         try:
             await asyncio.shield(task)
-        except (StartError, JournalError, ApiError) as error:
+        except NOT_OPENED as error:
             log.error("workspace %s could not be opened: %s", obj.key.name, error)
-            status = {"phase": "Failed", "url": None, "message": str(error)}
-        except asyncio.CancelledError:
+            status = {"phase": "Failed", "message": str(error)}  # a url stays: it tells that there was a journal
+        found = self.root.heads.store.get(obj.key)
+        if found is None or found.uid != obj.uid:  # the next one of that name has its own opening
             return
         request = Request("patch", obj.key, {"status": status}, "status", APISERVER, "steersman", options={})
-        with contextlib.suppress(NotFound):
+        try:
             await self.root.heads.write(request)
+        except NotFound:
+            return
+        except ApiError as error:
+            log.error("the status of workspace %s could not be written: %s", obj.key.name, error)
 
     async def _end(self, task: asyncio.Task[Workspace]) -> bool:
         """Stops a workspace that serves, or is about to; whether there is anything of it."""
         try:
             workspace = await asyncio.shield(task)
-        except (StartError, JournalError, ApiError):
+        except NOT_OPENED:
             return False
         await workspace.stop()
         await workspace.close()
@@ -241,4 +264,23 @@ class Workspaces:
 
     async def _remove(self, task: asyncio.Task[Workspace], obj: Object) -> None:
         await self._end(task)
-        self._place.forget(obj.key.name, obj.uid)
+        self._forget(obj.key.name, obj.uid)
+
+    def _forget(self, name: str, uid: str) -> None:
+        try:
+            self._place.forget(name, uid)
+        except FileError as error:
+            log.error("workspace %s was deleted, but %s", name, error)
+
+    def _sweep(self) -> None:
+        """Removes the journals of workspaces that were deleted when the process ended. Others without an object stay:
+        the root may have been restored from a backup that is older than they are."""
+        known = {(obj.key.name, obj.uid) for obj in self.root.heads.store.list(WORKSPACE)}
+        left = [each for each in self._place.left() if each not in known]
+        if not left:
+            return
+        with contextlib.closing(self.root.heads.journal.reader()) as journal:
+            for name, uid in left:
+                past = journal.history(Key(*WORKSPACE, "", name))
+                if any(commit.verb == "delete" and commit.uid == uid for commit in past):
+                    self._forget(name, uid)
