@@ -71,6 +71,13 @@ def test_as_a_context_with_chosen_controllers():
         assert time.perf_counter() - start < 1  # a read asks nobody
 
 
+def test_a_key_without_its_namespace_is_told(control_plane):
+    c = control_plane.client
+    with pytest.raises(ValueError, match=r"Pod is a namespaced kind: c\.key\('v1/Pod', 'a', NAMESPACE\)"):
+        c.key("v1/Pod", "a")
+    assert c.get(c.key("v1/Namespace", "default")) is not None
+
+
 class Mine(sm.Controller):
     kind = "v1/ConfigMap"
 

@@ -97,6 +97,9 @@ class Plane:
         self.client = LocalClient(workspace.heads, ACTOR, "steersman-client")
         """In this process: no socket. `client.wait(lambda: …)` waits for what controllers do."""
 
+    def __repr__(self) -> str:
+        return f"<control plane {self.url}>"
+
     @property
     def token(self) -> str:
         """The bearer token of the administrator."""

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from steersman.api.client import Client
 from steersman.api.errors import timeout
 from steersman.kernel.effect import Effect
+from steersman.kernel.object import Key
 from steersman.run.head import Heads
 
 WRITE_SECONDS: Final = 30.0
@@ -68,6 +69,14 @@ class LocalClient(Client):
     def __init__(self, heads: Heads, actor: str, manager: str) -> None:
         super().__init__(LocalExchange(heads, actor), heads.api, manager)
         self._heads = heads
+
+    def key(self, kind: str, name: str, namespace: str = "") -> Key:
+        """The key of an object of a kind. Raises `ValueError` where a namespace is missing: nothing would ever be
+        there, and a test would wait for it in vain."""
+        key = super().key(kind, name, namespace)
+        if not key.namespace and self.kind(kind).namespaced:
+            raise ValueError(f"{key.kind} is a namespaced kind: c.key({kind!r}, {name!r}, NAMESPACE)")
+        return key
 
     def wait(self, condition: Callable[[], T], seconds: float = 10.0, what: str = "") -> T:
         """What `condition()` gives as soon as it is true; it is asked again whenever anything changed.

@@ -64,7 +64,7 @@ def refusal(constraints: tuple[Unsupported, ...]) -> str:
     fields = ", ".join(f"{constraint.field} ({constraint.plugin})" for constraint in hard)
     return (
         f"this scheduler does not evaluate {fields} yet; remove it from the pod, "
-        "or let the scheduler place pods without it (ignore_unsupported)"
+        "or simulate with --ignore-unsupported, which places pods without it"
     )
 
 
