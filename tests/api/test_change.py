@@ -192,14 +192,6 @@ def sized(size: str) -> dict[str, Any]:
         ("svc", "spec", {"clusterIP": "10.0.0.1"}, {"type": "ExternalName", "externalName": "a.b"}, []),
         ("secret", "type", "Opaque", "a.io/b", ['type: Invalid value: "a.io/b": field is immutable']),
         (
-            "cm",
-            "immutable",
-            True,
-            False,
-            ["immutable: Forbidden: field is immutable when `immutable` is set"],
-        ),
-        ("cm", "immutable", False, True, []),
-        (
             "rolebinding",
             "roleRef",
             {"kind": "Role", "name": "a"},

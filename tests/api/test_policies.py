@@ -92,7 +92,7 @@ def test_messages(cluster, validation, told):
     assert cluster.refusal({"a": "1"}).message.endswith(f"denied request: {told}")
 
 
-@pytest.mark.parametrize("reason,code", [("Forbidden", 403), ("Unauthorized", 401), ("RequestEntityTooLarge", 413)])
+@pytest.mark.parametrize("reason,code", [("Forbidden", 403), ("Invalid", 422), ("RequestEntityTooLarge", 413)])
 def test_reasons_have_codes(cluster, reason, code):
     cluster.policy(validations=[{"expression": "false", "reason": reason}])
     error = cluster.refusal()

@@ -34,6 +34,7 @@ from steersman.api.authz import Rbac
 from steersman.api.bind import bind
 from steersman.api.custom_rules import judged
 from steersman.api.definition import CRD, declared_kinds
+from steersman.api.field_select import field_of
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.patched import check_form, write_patched
@@ -317,6 +318,8 @@ class Api:
         name = target.get("name") if isinstance(target, dict) else None
         if kind.gk != POD or not isinstance(name, str) or not name:
             raise errors.bad_request("a Binding needs target.name, the node of the pod")
+        if isinstance(target, dict) and target.get("kind") not in (None, "", "Node"):
+            raise errors.bad_request("target.kind of a Binding must be Node")
         given = meta_of(body)
         if body.get("metadata") not in (None, given):
             raise errors.bad_request("metadata must be an object")
@@ -462,25 +465,6 @@ def _committed(
             new = new.at(old.rv)
         return Reply(code, obj=old if new is None else new, warnings=warnings)
     return Commit(key, old, new, code, warnings)
-
-
-def field_of(obj: Object, path: str) -> Any:
-    """The value at a dotted path, for field selectors; "" where there is none."""
-    if path == "spec.nodeName":
-        return obj.node or ""
-    first, *names_below = path.split(".")
-    value: Any
-    if first == "metadata":
-        value = obj.meta.value
-    elif first == "status":
-        value = None if obj.status is None else obj.status.peek()
-    elif first == "spec":
-        value = None if obj.spec is None else obj.spec.peek()
-    else:
-        value = None if obj.rest is None else obj.rest.peek().get(first)
-    for name in names_below:
-        value = value.get(name) if isinstance(value, dict) else None
-    return "" if value is None else value
 
 
 def _write_token(namespace: str, name: str, rev: int) -> str:

@@ -38,6 +38,16 @@ def initial_status(kind: Kind, spec: Section | None, time: str) -> Section | Non
     return shared
 
 
+def split_node_name(kind: Kind, spec: Section | None) -> tuple[Section | None, str | None]:
+    """A pod's spec without nodeName, and the nodeName: thousands of bound pods share the former."""
+    if spec is None or kind.gk != ("", "Pod"):
+        return spec, None
+    if "nodeName" not in spec.value:
+        return spec, None
+    rest = Frozen({field: item for field, item in spec.value.items() if field != "nodeName"})
+    return Section(rest), spec.value["nodeName"] or None
+
+
 def complete_meta(kind: Kind, meta: dict[str, Any], spec: Mapping[str, Any], old: Object | None) -> None:
     """Adds to the metadata of a version what follows from its spec; in place, one look-up for most kinds."""
     fill = _META.get(kind.gk)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.errors import ApiError, bad_request, quote
+from steersman.kernel.object import Object
 
 MAX_LENGTH: Final = 64 * 1024  # servers limit query strings to tens of kilobytes
 MAX_TERMS: Final = 1000  # each costs a look-up per object listed
@@ -157,3 +158,22 @@ def _unsupported(name: str, supported: Collection[str]) -> ApiError:
     if set(supported) == set(METADATA):
         return bad_request(f"{quote(name[:200])} is not a known field selector: only {listed}")
     return bad_request(f"field label not supported: {name[:200]} (use one of {listed})")
+
+
+def field_of(obj: Object, path: str) -> Any:
+    """The value at a dotted path, for field selectors; "" where there is none."""
+    if path == "spec.nodeName":
+        return obj.node or ""
+    first, *names_below = path.split(".")
+    value: Any
+    if first == "metadata":
+        value = obj.meta.value
+    elif first == "status":
+        value = None if obj.status is None else obj.status.peek()
+    elif first == "spec":
+        value = None if obj.spec is None else obj.spec.peek()
+    else:
+        value = None if obj.rest is None else obj.rest.peek().get(first)
+    for name in names_below:
+        value = value.get(name) if isinstance(value, dict) else None
+    return "" if value is None else value

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from steersman.api.errors import Cause
 from steersman.api.kinds import GK, Kind
 from steersman.api.managed import OPEN_META
 from steersman.kernel.value import EMPTY
@@ -34,6 +35,9 @@ KEPT: Final[Mapping[GK, tuple[str, ...]]] = {("", "Pod"): ("ownerReferences",), 
 TIMED: Final[frozenset[GK]] = frozenset({("", "PersistentVolume")})
 """Kinds that are born with a time in their status."""
 
+WITH_SPEC: Final[frozenset[GK]] = frozenset({("", "Pod"), ("", "Service")})
+"""Kinds whose status is judged beside the spec."""
+
 
 def taken_meta(kind: Kind) -> tuple[str, ...]:
     """The metadata that a write to the status of this kind may change."""
@@ -54,6 +58,18 @@ def prepared(kind: Kind, old: Mapping[str, Any] | None, new: Any, time: str) -> 
     """The status that was sent, with what the server keeps or notes of it; `time` is now (RFC 3339)."""
     prepare = _PREPARED.get(kind.gk)
     return new if prepare is None or not isinstance(new, dict) else prepare(old or EMPTY, new, time)
+
+
+def causes(kind: Kind, spec: Mapping[str, Any] | None, node: str | None, status: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong with a status beside the spec there is; what is wrong with it alone is judged elsewhere."""
+    if kind.gk == ("", "Pod") and node and status.get("nominatedNodeName"):
+        detail = "may not be set on pods that are already bound to a node"
+        return [Cause.forbidden("status.nominatedNodeName", detail)]
+    balanced = kind.gk == ("", "Service") and (status.get("loadBalancer") or EMPTY).get("ingress")
+    if balanced and (spec or EMPTY).get("type") != "LoadBalancer":
+        detail = "may only be used when `spec.type` is 'LoadBalancer'"
+        return [Cause.forbidden("status.loadBalancer.ingress", detail)]
+    return []
 
 
 def _pod(old: Mapping[str, Any], new: Mapping[str, Any], time: str) -> Mapping[str, Any]:

@@ -125,11 +125,6 @@ def whole(kind: Kind, name: str, parts: Mapping[str, Any]) -> list[Cause]:
     return out
 
 
-def _unfreeze(out: Causes, path: str, old: Any, new: Any) -> None:
-    if old is True and new is not True:
-        out.append(Cause.forbidden(path, change_rules.WHEN_IMMUTABLE))
-
-
 def _staying(*fields: str) -> ChangeRule:
     return lambda out, path, old, new: change_rules.fixed(out, path, old, new, *fields)
 
@@ -334,8 +329,6 @@ _CHANGES: Final[Mapping[Where, ChangeRule]] = {
     ("", "PersistentVolumeClaim", "spec"): change_rules.claim_spec,
     ("", "PersistentVolume", "spec"): change_rules.volume_spec,
     ("", "Node", "spec"): change_rules.node_spec,
-    ("", "ConfigMap", "immutable"): _unfreeze,
-    ("", "Secret", "immutable"): _unfreeze,
     ("apps", "Deployment", "spec"): change_rules.selector,
     ("apps", "ReplicaSet", "spec"): change_rules.selector,
     ("apps", "DaemonSet", "spec"): change_rules.selector,

@@ -324,7 +324,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         born.complete_meta(kind, meta, parts.spec.value, None)
     if generation.born(kind, parts.spec):
         meta["generation"] = 1
-    spec, node_name = split_node_name(kind, parts.spec)
+    spec, node_name = born.split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
     owned = all_fields(kind, obj, status=not kind.has_status)
     if node_name:
@@ -343,16 +343,6 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     if obj.status is None:
         obj.status = born.initial_status(kind, obj.spec, by.time)
     return Written(obj, tuple(warnings))
-
-
-def split_node_name(kind: Kind, spec: Section | None) -> tuple[Section | None, str | None]:
-    """A pod's spec without nodeName, and the nodeName: thousands of bound pods share the former."""
-    if spec is None or kind.gk != ("", "Pod"):
-        return spec, None
-    if "nodeName" not in spec.value:
-        return spec, None
-    rest = Frozen({field: item for field, item in spec.value.items() if field != "nodeName"})
-    return Section(rest), spec.value["nodeName"] or None
 
 
 def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
@@ -398,6 +388,10 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
     value = status_part.prepared(kind, old.status_value, value, by.time)
     section = None if value is None else take_section(kind, "status", value, old.key.name, by, warnings)
     section = _keep(old.status, section)
+    if section is not None and section is not old.status and kind.gk in status_part.WITH_SPEC:
+        wrong = status_part.causes(kind, old.spec_value, old.node, section.value)
+        if wrong and by.judge:
+            raise errors.invalid(kind.kind, old.key.name, wrong, kind.group)
     given = body.get("metadata")
     meta = old.meta if given is None else _status_meta(kind, old, given, by, warnings)
     if section is old.status and meta is old.meta:
@@ -447,7 +441,7 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
     name = old.key.name
     given: Mapping[str, Any] = body.get("metadata") or EMPTY
     parts = take_parts(kind, body, name, by, warnings, status=not kind.has_status)
-    spec, node_name = split_node_name(kind, parts.spec)
+    spec, node_name = born.split_node_name(kind, parts.spec)
     spec = old.spec if kind.gk == ("", "Namespace") else _keep(old.spec, spec)
     rest = _keep(old.rest, parts.rest)
     meta = {field: old.meta.value[field] for field in SYSTEM_META if field in old.meta.value}

@@ -68,7 +68,10 @@ def form_of(accept: str, is_list: bool) -> Form:
             return Form(wanted)
         if wanted == PARTIAL:  # a watch of metadata asks for objects one by one
             return Form(wanted)
-    raise errors.not_acceptable(["application/json"])
+    refused = errors.not_acceptable(["application/json"])
+    if not any(clause.media in _TYPES for clause in _clauses(accept)):
+        refused.details = errors.Details()
+    raise refused
 
 
 @lru_cache(maxsize=256)

@@ -70,6 +70,7 @@ from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
 from steersman.serve.watchers import Watchers
 
+NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
 NOT_FOUND: Final = "404 page not found\n"
 log = logging.getLogger("steersman.serve")
 
@@ -174,7 +175,7 @@ class App:
                     error.warnings = (warning, *error.warnings)
                 raise
         if request.method not in ("GET", "HEAD"):
-            raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on this path")
+            raise errors.ApiError(405, "MethodNotAllowed", NOT_ALLOWED, errors.Details())
         return self._document(request, segments)
 
     def _current(self) -> tuple[Served, Discovery, OpenApi]:
@@ -247,14 +248,9 @@ class App:
         _check_same(ask, route, verb)
         request.labels = labels_of(route, verb)
         allowed = route.part.verbs if route.part else VERBS if route.kind.custom else route.kind.verbs
-        needs_namespace = verb == "create" and route.kind.namespaced
+        needs_namespace = verb in ("create", "deletecollection") and route.kind.namespaced
         if verb not in allowed or (needs_namespace and not route.namespace):
-            raise errors.ApiError(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-                errors.Details(),
-            )
+            raise errors.ApiError(405, "MethodNotAllowed", NOT_ALLOWED, errors.Details())
         if route.part is not None and route.kind.gk == POD and route.part.name in NODE_PARTS:
             answer = log_answer if route.part.name == "log" else connect
             return await answer(self.backend, self.streams, request, route)

@@ -31,7 +31,7 @@ def definition(name: str) -> dict[str, Any]:
     plain = name.strip("#?*")
     return {
         "name": plain,
-        "type": {"#": "integer", "?": "boolean"}.get(name[0], "string"),
+        "type": "date" if plain == "Created At" else {"#": "integer", "?": "boolean"}.get(name[0], "string"),
         "format": "name" if plain in ("Name", "Attacher") else "",
         "description": DESCRIPTIONS.get(plain, ""),
         "priority": 1 if name.endswith("*") else 0,

@@ -38,12 +38,16 @@ class ListOptions(NamedTuple):
     timeout: float | None = None
 
 
+NOBODY: Final = "unknown"
+"""The field manager of a client that does not say what it is."""
+
+
 def manager_of(query: Query, user_agent: str) -> str:
     """The field manager: what the client names, else the beginning of its User-Agent. Raises ApiError 422."""
     name = query.get("fieldManager")
     if not name:
         prefix = user_agent.partition("/")[0]
-        return "".join(char for char in prefix if char.isprintable())[:MAX_MANAGER]
+        return "".join(char for char in prefix if char.isprintable())[:MAX_MANAGER] or NOBODY
     causes = []
     if len(name) > MAX_MANAGER:
         causes.append(Cause.too_long("fieldManager", MAX_MANAGER))
