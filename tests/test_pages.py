@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+from steersman.cli.kubectl import find_kubectl
 from steersman.controllers.builtin import BY_NAME, named
 from steersman.run.embed import Plane
 from tests.source import ROOT
@@ -43,6 +44,26 @@ def test_what_a_plane_has_is_in_the_table():
     rows = "\n".join(line.split(" | ")[0] for line in PAGE.splitlines() if line.startswith("| `"))
     for name in (*vars(Plane), "client", "kubeconfig", "url"):
         assert name.startswith("_") or re.search(rf"`{name}\b", rows), name
+
+
+def test_the_workspace_that_the_page_makes(steersman_server):
+    body = re.search(r"kubectl create -f - <<END\n(.*?)END\n", PAGE, re.DOTALL).group(1)
+    kubectl = [find_kubectl(), f"--kubeconfig={steersman_server.kubeconfig}"]
+    subprocess.run([*kubectl, "create", "-f", "-"], input=body, text=True, check=True)
+    there = [*kubectl, "--server", f"{steersman_server.url}/clusters/mine", "get", "nodes", "-o", "name"]
+    assert subprocess.run(there, capture_output=True, text=True, check=True).stdout.split() == ["node/node-0"]
+    subprocess.run([*kubectl, "delete", "workspace", "mine"], check=True)
+
+
+def test_the_simulations_give_the_reports_that_are_shown():
+    """But for the last two lines: the real time, and a digest that differs from version to version."""
+    page = (ROOT / "docs" / "simulate.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\$ steersman (simulate examples/.*)\n((?s:.*?))^1m58s", page, re.MULTILINE)
+    assert len(shown) == 2
+    for command, report in shown:
+        words = [sys.executable, "-m", "steersman", *command.split()]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(report), done.stdout
 
 
 def test_every_controller_is_in_the_table():
