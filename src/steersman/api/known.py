@@ -2,15 +2,15 @@
 
 Specs are known by their text: over HTTP, the pods of one template are judged, completed and digested, and their fields
 are found, once. By the whole text, and not by a digest of it: nobody may get another one's spec by finding two texts
-with the same digest.
+with the same digest. The text is Python's own (`marshal`), not JSON: a date, an enumeration's member, a tuple or NaN
+of a program in this process is refused, although its JSON may be that of a spec that is known.
 """
 
 from __future__ import annotations
 
+import marshal
 from contextlib import suppress
 from typing import Any, Final
-
-import orjson
 
 from steersman.api.schema import Schema
 from steersman.kernel.object import Section
@@ -21,6 +21,8 @@ MAX_SPECS: Final = 256
 MAX_BYTES: Final = 32 << 10
 """Larger specs are not remembered: with 22 KB of memory for 4 KB of text, a kind's table stays below 50 MB."""
 MAX_SHARED: Final = 1 << 16
+PLAIN: Final = 2
+"""The version of marshal's format that has no references: equal values have equal bytes."""
 _shared: dict[Any, Any] = {}
 _kinds: dict[int, tuple[Schema, dict[bytes, Section]]] = {}
 
@@ -38,8 +40,8 @@ class Known:
             found = _kinds[id(schema)] = (schema, {})  # the schema is kept, so its id stays its own
         self._table = found[1]
         self._text = b""
-        with suppress(orjson.JSONEncodeError, RecursionError):  # intake says what that is
-            self._text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        with suppress(ValueError):  # something that is no JSON: intake says what; or parts that are frozen already
+            self._text = marshal.dumps(value, PLAIN)
         self.section = self._table.get(self._text)
 
     def keep(self, section: Section) -> None:
