@@ -204,6 +204,29 @@ def test_orphans_stay_and_forget_their_owner():
     assert [owner["name"] for owner in one(w, "v1/ConfigMap", "shared").metadata.ownerReferences] == ["other"]
 
 
+@pytest.mark.parametrize("policies", [("Foreground", "Orphan"), ("Orphan", "Foreground")])
+def test_a_second_deletion_may_say_otherwise(policies):
+    """Its finalizer takes the place of the first one's, and the collector has to begin anew."""
+    w = world()
+    c = client(w)
+    top = c.create(config("top"))
+    body = config("child", block(top))
+    body["metadata"]["finalizers"] = ["x.dev/held"]  # so that an owner waits for it in the foreground
+    child = c.create(body)
+    c.delete(top, propagation=policies[0])
+    if policies[0] == "Foreground":
+        settle(w)
+        assert left(w) == ["child", "top"]
+    c.delete(top, propagation=policies[1])
+    settle(w)
+    if policies[1] == "Orphan":
+        assert left(w) == ["child"] and "ownerReferences" not in one(w, "v1/ConfigMap", "child").metadata
+    else:
+        c.patch(child, {"metadata": {"finalizers": None}})
+        settle(w)
+        assert left(w) == []
+
+
 def test_a_dependent_goes_as_its_own_finalizers_say():
     w = world()
     c = client(w)

@@ -68,7 +68,7 @@ class GarbageCollector(Controller):
             return ()
         had, has = before.get("ownerReferences"), after.get("ownerReferences")
         woken: dict[Key, None] = {}
-        if new is None or (_collecting(after) and not _collecting(before)):
+        if new is None or _collecting(after) - _collecting(before):
             woken.update(dict.fromkeys([obj.key for obj in find("owner", event.obj.uid)]))
             if new is not None:
                 woken[event.key] = None
@@ -107,10 +107,10 @@ class GarbageCollector(Controller):
         return None
 
 
-def _collecting(meta: Json) -> bool:
-    """Whether an object waits for the collector: being deleted, with one of its finalizers."""
-    finalizers = meta.get("finalizers") or ()
-    return "deletionTimestamp" in meta and (FOREGROUND in finalizers or ORPHAN in finalizers)
+def _collecting(meta: Json) -> set[str]:
+    """The finalizers of an object being deleted for which it waits for the collector. A second deletion may put
+    another one in the first one's place."""
+    return {FOREGROUND, ORPHAN}.intersection(meta.get("finalizers") or ()) if "deletionTimestamp" in meta else set()
 
 
 def _collect(c: Client, item: Json, owners: Owners) -> None:
