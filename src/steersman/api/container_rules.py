@@ -171,12 +171,20 @@ def _variable(out: Causes, path: str, variable: Object) -> None:
         if field in source:
             _key_ref(out, f"{at}.{field}", source[field])
     if not given:
-        detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        detail = (
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        )
         out.append(Cause.invalid(at, "", detail))
     elif variable.get("value"):
         out.append(Cause.invalid(at, "", "may not be specified when `value` is not empty"))
     elif len(given) > 1:
         out.append(Cause.invalid(at, "", "may not have more than one field specified at a time"))
+
+
+_KNOWN_PATHS: Final = frozenset(
+    {"spec.restartPolicy", "spec.schedulerName", "status.phase", "status.nominatedNodeName"}
+)
+"""Fields that a pod can be selected by and yet cannot tell its containers."""
 
 
 def _field_ref(out: Causes, path: str, ref: Object) -> None:
@@ -193,7 +201,10 @@ def _field_ref(out: Causes, path: str, ref: Object) -> None:
         judged = key.lower() if head == "metadata.annotations" else key
         out.extend(Cause.invalid(path, key, problem) for problem in rules.qualified_name(judged))
     elif wanted not in _FIELD_PATHS:
-        out.append(Cause.unsupported(f"{path}.fieldPath", wanted, _FIELD_PATHS))
+        known = wanted in _KNOWN_PATHS
+        detail = f"error converting fieldPath: field label not supported: {wanted}"
+        at = f"{path}.fieldPath"
+        out.append(Cause.unsupported(at, wanted, _FIELD_PATHS) if known else Cause.invalid(at, wanted, detail))
 
 
 def _key_ref(out: Causes, path: str, ref: Object) -> None:

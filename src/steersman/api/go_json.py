@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steersman.api import quantity
 from steersman.api.schema import Schema
 from steersman.kernel.value import MAX_DEPTH
 
@@ -61,7 +62,7 @@ def _first(found: Any) -> str:
 def _scalar(holder: str, schema: Schema, path: str, value: Any) -> str:
     kind = schema.type
     if kind == "quantity":
-        return "" if isinstance(value, (str, int, float)) and not isinstance(value, bool) else QUANTITY
+        return "" if _is_quantity(value) else QUANTITY
     if kind == "int-or-string":
         fine = isinstance(value, (str, int)) and not isinstance(value, bool)
         return "" if fine else f"json: cannot unmarshal {_json_type(value)} into Go value of type int32"
@@ -78,6 +79,16 @@ def _scalar(holder: str, schema: Schema, path: str, value: Any) -> str:
     if fits.get(kind, True):
         return ""
     return _unmarshal(holder, path, value, schema)
+
+
+def _is_quantity(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return False
+    try:
+        quantity.canonical(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def _unmarshal(holder: str, path: str, value: Any, schema: Schema) -> str:

@@ -39,7 +39,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _SEGMENTS: Final = frozenset({("", "Event"), ("certificates.k8s.io", "CertificateSigningRequest")})
 _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("", "Namespace"): names.dns1123_label,
-    ("", "Service"): names.dns1035_label,
+    ("", "Service"): names.dns1123_label,
     ("apps", "StatefulSet"): names.dns1123_label,
     ("batch", "CronJob"): _cron_job_name,
     **dict.fromkeys(_SEGMENTS, names.path_segment),

@@ -59,11 +59,41 @@ def template_metadata(out: Causes, path: str, value: Object) -> None:
         out.extend(Cause.invalid(f"{path}.annotations", key, problem) for problem in problems)
 
 
+def _host_users(out: Causes, path: str, spec: Object) -> None:
+    """A pod with users of its own has namespaces of its own."""
+    if spec.get("hostUsers") is False:
+        for field in ("hostNetwork", "hostPID", "hostIPC"):
+            if spec.get(field):
+                out.append(Cause.forbidden(f"{path}.{field}", "when `hostUsers` is false"))
+
+
+def _ids(out: Causes, path: str, spec: Object) -> None:
+    """Users and groups are numbers of 31 bits."""
+    own = spec.get("securityContext")
+    if own:
+        _id_fields(out, f"{path}.securityContext", own, ("runAsUser", "runAsGroup", "fsGroup"))
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            found = container.get("securityContext")
+            if found:
+                _id_fields(out, f"{path}.{group}[{index}].securityContext", found, ("runAsUser", "runAsGroup"))
+
+
+def _id_fields(out: Causes, path: str, context: Object, fields: tuple[str, ...]) -> None:
+    for field in fields:
+        number = context.get(field)
+        if number is not None and not 0 <= number <= rules.MAX_INT32:
+            detail = f"must be between 0 and {rules.MAX_INT32}, inclusive"
+            out.append(Cause.invalid(f"{path}.{field}", number, detail))
+
+
 def _spec(out: Causes, path: str, spec: Object, *, pod: bool) -> None:
     mounted = volume_rules.volumes(out, f"{path}.volumes", spec.get("volumes"))
     container_rules.containers(out, path, spec, mounted, pod)
     if spec.get("hostNetwork"):
         _host_network(out, path, spec, pod)
+    _host_users(out, path, spec)
+    _ids(out, path, spec)
     chosen(out, f"{path}.restartPolicy", spec.get("restartPolicy"), RESTART_POLICIES)
     chosen(out, f"{path}.dnsPolicy", spec.get("dnsPolicy"), DNS_POLICIES)
     rules.labels(out, f"{path}.nodeSelector", spec.get("nodeSelector"))

@@ -42,7 +42,7 @@ def _toleration(out: Causes, path: str, toleration: Object) -> None:
     elif operator == "Exists":
         if value:
             detail = "value must be empty when `operator` is 'Exists'"
-            out.append(Cause.invalid(f"{path}.operator", toleration, detail))
+            out.append(Cause.invalid(f"{path}.operator", value, detail))
     else:
         out.append(Cause.unsupported(f"{path}.operator", operator, ("Equal", "Exists")))
     if effect:

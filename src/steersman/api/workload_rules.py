@@ -183,7 +183,7 @@ def job_template_spec(out: Causes, path: str, spec: Object) -> None:
     """What holds of a Job's spec also inside a CronJob."""
     not_negative(out, path, spec, *_JOB_COUNTS)
     mode = spec.get("completionMode", "NonIndexed")
-    chosen(out, f"{path}.completionMode", mode, ("Indexed", "NonIndexed"))
+    chosen(out, f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and "completions" not in spec:
         out.append(Cause.required(f"{path}.completions", "when completion mode is Indexed"))
     if mode != "Indexed":
