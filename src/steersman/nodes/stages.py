@@ -47,6 +47,8 @@ class Stages(NamedTuple):
     """From the request to delete until the pod is gone; never longer than its grace period."""
 
 
+USUAL: Final = Stages()
+"""As on a real node with small images near at hand."""
 INSTANT: Final = Stages(Delay(0), Delay(0), Delay(0), Delay(0))
 """Nothing takes any time."""
 

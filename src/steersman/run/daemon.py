@@ -21,6 +21,7 @@ from steersman.api.controller import Controller
 from steersman.controllers.builtin import ALL, CLUSTER, remaining
 from steersman.journal import JournalError
 from steersman.kernel.ports import NodeStreams
+from steersman.nodes.stages import USUAL, Stages
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
 from steersman.run.exchange import Driver
@@ -68,6 +69,8 @@ class Settings:
     """Components that somebody else runs: `kube-scheduler`, `kubelet`."""
     streams: NodeStreams | None = None
     """Who answers logs, exec and port-forward; what virtual nodes say (`serve.virtual`), if nobody is named."""
+    stages: Stages = USUAL
+    """How long the life of a pod on a virtual node takes."""
     embedded: bool = False
     """It shares its process with other work, and so leaves the process' garbage collection alone."""
 
@@ -117,6 +120,7 @@ class ControlPlane:
             settings.without,
             settings.elsewhere,
             settings.streams,
+            settings.stages,
         )
         root = self.root = Workspace(place.journal, shared)
         self.heads, self.loaded = root.heads, root.loaded

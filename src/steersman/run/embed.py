@@ -17,6 +17,7 @@ from typing import Final
 from steersman.api.controller import Controller
 from steersman.controllers.builtin import BY_NAME, EVERY, named, remaining
 from steersman.kernel.ports import NodeStreams
+from steersman.nodes.stages import INSTANT, USUAL
 from steersman.run.daemon import SWITCH_SECONDS, ControlPlane, Settings
 from steersman.run.head import Heads
 from steersman.run.load import StartError
@@ -131,6 +132,7 @@ class Embedded:
         controllers: Sequence[type[Controller] | str] = (EVERY,),
         listen: str = "127.0.0.1:0",
         streams: NodeStreams | None = None,
+        instant: bool = False,
     ) -> None:
         chosen, elsewhere, without = choose(controllers)
         self._folder = Scratch()
@@ -145,6 +147,7 @@ class Embedded:
             elsewhere=elsewhere,
             without=without,
             streams=streams,
+            stages=INSTANT if instant else USUAL,
             embedded=True,
         )
         self.plane = ControlPlane(self.settings)

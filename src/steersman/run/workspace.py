@@ -25,6 +25,7 @@ from steersman.kernel.object import Key
 from steersman.kernel.ports import NodeStreams
 from steersman.kernel.value import Frozen
 from steersman.nodes.component import VirtualNodes
+from steersman.nodes.stages import USUAL, Stages
 from steersman.nodes.usage import OUTSIDE
 from steersman.run.exchange import Driver
 from steersman.run.head import Heads
@@ -64,6 +65,8 @@ class Shared:
     """Names of controllers that somebody else runs: admission may count on them."""
     streams: NodeStreams | None = None
     """Who answers logs, exec and port-forward."""
+    stages: Stages = USUAL
+    """How long the life of a pod on a virtual node takes."""
 
 
 class Workspace:
@@ -82,7 +85,7 @@ class Workspace:
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams)
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
         drivers = {**OUTSIDE, **shared.drivers}
-        self._loops = Loops(self.heads, loops, _components(shared.without), drivers, concerns=CONCERNS)
+        self._loops = Loops(self.heads, loops, _components(shared.without, shared.stages), drivers, concerns=CONCERNS)
         self._started = False
 
     async def open(self) -> None:
@@ -136,6 +139,6 @@ class Workspace:
             await self.heads.write(request)
 
 
-def _components(without: Sequence[str]) -> list[Component]:
+def _components(without: Sequence[str], stages: Stages) -> list[Component]:
     made: list[Component] = [] if SCHEDULER in without else [SchedulerComponent(events=True)]
-    return made if KUBELET in without else [*made, VirtualNodes()]
+    return made if KUBELET in without else [*made, VirtualNodes(stages=stages)]

@@ -26,6 +26,7 @@ def control_plane(
     store: str = "memory:",
     controllers: Sequence[type[Controller] | str] = ("*",),
     streams: NodeStreams | None = None,
+    instant: bool = False,
 ) -> Embedded:
     """A real control plane in a thread of this process, for `with`: API server, controllers, scheduler, virtual nodes.
 
@@ -37,12 +38,13 @@ def control_plane(
     `cp` is a `run.embed.Plane`: `url`, `kubeconfig`, `token`, `ca`, `client`, `workspace()`. `controllers`: classes,
     and names as kube-controller-manager's `--controllers` has them: "*" for all that are built in, "NAME" for one,
     "-NAME" for what somebody else runs (a controller, `kube-scheduler`, `kubelet`). `streams`: what answers `kubectl
-    exec`, `attach`, `port-forward` and `logs`, such as coroutines of the test's own (`VirtualStreams`). Raises
-    `StartError` and its like when it cannot start.
+    exec`, `attach`, `port-forward` and `logs`, such as coroutines of the test's own (`VirtualStreams`).
+    `instant`: pods on virtual nodes start and end at once, not after seconds. Raises `StartError` and its like when it
+    cannot start.
     """
     from steersman.run.embed import Embedded
 
-    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams)
+    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams, instant=instant)
 
 
 def __getattr__(name: str) -> Any:
