@@ -1,15 +1,17 @@
 """Intake: what is taken in as it is, brought into form, dropped, or refused, and how that is told."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from steersman.api import zeros
 from steersman.api.errors import Cause
 from steersman.api.explain import MAX_CAUSES, Finding, explain
 from steersman.api.intake import Misfit, intake
 from steersman.api.kinds import Kinds
 from steersman.api.schema import Schema
 from steersman.kernel.value import Frozen, FrozenList, freeze
+from tests.api.values import value
 
 POD = Kinds.builtin().get("", "Pod").schema.fields["spec"]
 TEXT = Schema(type="string")
@@ -292,3 +294,19 @@ def test_what_is_refused_is_explained_and_what_is_taken_stays(schema, value, req
     assert is_deeply_frozen(taken)
     assert take(taken) == taken
     assert take(freeze(value)) == taken
+
+
+STATUSES = [kind for kind in Kinds.builtin().all() if "status" in kind.schema.fields]
+
+
+@given(st.sampled_from(STATUSES).flatmap(lambda kind: st.tuples(st.just(kind), value(kind.schema.fields["status"]))))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_zeros_may_be_filled_in_on_the_way(drawn):
+    kind, status = drawn
+    schema = kind.schema.fields["status"]
+    try:
+        taken = intake(schema, False)(status)
+    except Misfit:
+        return
+    assert intake(schema, False, zeros=True)(status) == zeros.fill(schema, taken)
+    assert intake(schema, False, zeros=True)(taken) == zeros.fill(schema, taken)

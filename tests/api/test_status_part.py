@@ -3,6 +3,8 @@
 import pytest
 
 from steersman.api import status_part
+from steersman.kernel.object import Section
+from steersman.kernel.value import freeze
 from tests.api.cluster import deployment, pod
 
 CIDR = {"cidrs": ["10.0.0.0/24"]}
@@ -46,14 +48,17 @@ def test_a_pod_keeps_its_qos_class_and_what_was_seen(cluster):
     kind = cluster.api.kinds.by_api_version("v1", "Pod")
     conditions = [{"type": "A", "status": "True", "observedGeneration": 2}, {"type": "B"}]
     kept = {"qosClass": "BestEffort", "observedGeneration": 2, "conditions": conditions}
-    assert status_part.prepared(kind, old, new, "") == {**new, **kept}
-    assert status_part.prepared(kind, old, {**old, "qosClass": "Burstable"}, "")["qosClass"] == "Burstable"
+    assert status_part.prepared(kind, Section(freeze(old)), new, "") == {**new, **kept}
+    assert (
+        status_part.prepared(kind, Section(freeze(old)), {**old, "qosClass": "Burstable"}, "")["qosClass"]
+        == "Burstable"
+    )
 
 
 def test_the_phase_of_a_volume_is_timed(cluster):
     kind = cluster.api.kinds.by_api_version("v1", "PersistentVolume")
     old = {"phase": "Pending", "lastPhaseTransitionTime": "t0"}
-    assert status_part.prepared(kind, old, {"phase": "Pending"}, "t1") == old
-    assert status_part.prepared(kind, old, {"phase": "Bound"}, "t1")["lastPhaseTransitionTime"] == "t1"
+    assert status_part.prepared(kind, Section(freeze(old)), {"phase": "Pending"}, "t1") == old
+    assert status_part.prepared(kind, Section(freeze(old)), {"phase": "Bound"}, "t1")["lastPhaseTransitionTime"] == "t1"
     told = {"phase": "Bound", "lastPhaseTransitionTime": "t2"}
-    assert status_part.prepared(kind, old, told, "t1") == told
+    assert status_part.prepared(kind, Section(freeze(old)), told, "t1") == told

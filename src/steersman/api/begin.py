@@ -373,10 +373,9 @@ class Api:
         new = deletion.after(kind, old, request.options, request.now)
         if new is old:
             return Reply(200, obj=old, warnings=warnings)
-        outcome = _committed(request, old.key, old, new, 200, warnings)
-        if new is None and isinstance(outcome, Commit):
-            return outcome._replace(last=deletion.last_seen(kind, old, request.now))
-        return outcome
+        if new is None and not request.options.get("dry_run"):
+            return Commit(old.key, old, None, 200, warnings, deletion.last_seen(kind, old, request.now))
+        return _committed(request, old.key, old, new, 200, warnings)
 
 
 class Writer:

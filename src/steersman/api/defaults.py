@@ -31,11 +31,11 @@ MAX_INT32: Final = (1 << 31) - 1
 KINDS_CACHED: Final = 1024
 
 
-def fill(kind: Kind, part: str, value: Any) -> Any:
+def fill(kind: Kind, part: str, value: Any, zeroed: bool = False) -> Any:
     """`value`, the frozen content of top-level field `part`, with its defaults.
 
     The very same object when nothing is to be added; else a copy of the changed paths. The value must have
-    been taken in (`intake`); null is returned as it is.
+    been taken in (`intake`); null is returned as it is. `zeroed`: intake filled in the zeros already.
     """
     if kind.custom:
         schema = kind.schema.fields.get(part)
@@ -43,7 +43,7 @@ def fill(kind: Kind, part: str, value: Any) -> Any:
     if value is None:
         return None
     schema = kind.schema.fields.get(part)
-    if schema is not None:
+    if schema is not None and not zeroed:
         value = zeros.fill(schema, value)
     filler = _FILLERS.get((kind.group, kind.kind, part))
     return value if filler is None else filler(value)

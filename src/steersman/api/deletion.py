@@ -139,13 +139,14 @@ def _after_graceful(kind: Kind, old: Object, options: Mapping[str, Any], now: in
 
 def last_seen(kind: Kind, old: Object, now: int) -> Object | None:
     """What is shown of a pod that goes at once: it was being deleted, if only for a moment."""
-    meta = old.meta.value
-    if kind.gk != POD or "deletionTimestamp" in meta:
-        return _version(old, {**meta, "deletionGracePeriodSeconds": 0}) if kind.gk == POD else None
-    changed = {**meta, "deletionTimestamp": time_text(now // MICRO), "deletionGracePeriodSeconds": 0}
-    if "generation" in meta:
-        changed["generation"] += 1
-    return _version(old, changed)
+    if kind.gk != POD:
+        return None
+    meta = {**old.meta.value, "deletionGracePeriodSeconds": 0}
+    if "deletionTimestamp" not in meta:
+        meta["deletionTimestamp"] = time_text(now // MICRO)
+        if "generation" in meta:
+            meta["generation"] += 1
+    return old.replace(meta=Section(Frozen(meta)), rv=0)
 
 
 def _terminating(old: Object, finalizers: list[str], now: int) -> Object:

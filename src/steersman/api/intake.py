@@ -23,7 +23,8 @@ from steersman.api.errors import Cause, quote
 from steersman.api.formats import has_format
 from steersman.api.pattern import compile_pattern
 from steersman.api.schema import Schema
-from steersman.kernel.value import Frozen, FrozenList, ValueRefused, freeze
+from steersman.api.zeros import shown
+from steersman.kernel.value import EMPTY, Frozen, FrozenList, ValueRefused, freeze
 
 Take = Callable[[Any], Any]
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
@@ -118,6 +119,8 @@ class How(NamedTuple):
     custom: bool = False
     keep_empty: bool = False
     """Keep empty lists and maps where they would be dropped: an applied configuration speaks of them."""
+    zeros: bool = False
+    """Fill in what Kubernetes shows of fields that nobody set, as `zeros.fill` does, in the same pass."""
 
 
 def _take_object(schema: Schema, how: How) -> Take:
@@ -129,6 +132,8 @@ def _take_object(schema: Schema, how: How) -> Take:
     custom, keep_unknown = how.custom, schema.preserve_unknown
     omitted: set[str] = set()
     """Fields that are left out when they are empty."""
+    zeros = shown(schema) if how.zeros else EMPTY
+    shown_always = zeros.keys()
 
     def learn(name: Any) -> Take:
         child = fields.get(name) if type(name) is str else None
@@ -160,8 +165,14 @@ def _take_object(schema: Schema, how: How) -> Take:
         if needed and not needed <= value.keys():
             raise Misfit
         if changed:
-            return _assemble(value, changed)
-        return value if type(value) is Frozen else Frozen(value)
+            out = _assemble(value, changed)
+        elif shown_always and not shown_always <= value.keys():
+            out = Frozen(value)
+        else:
+            return value if type(value) is Frozen else Frozen(value)
+        if shown_always and not shown_always <= out.keys():
+            dict.update(out, {name: zero for name, zero in zeros.items() if name not in out})
+        return out
 
     def _assemble(value: dict[str, Any], changed: dict[str, Any]) -> Frozen:
         out = Frozen(value)
@@ -285,14 +296,14 @@ _compiled: dict[tuple[int, How], tuple[Schema, Take]] = {}
 
 
 @lru_cache(maxsize=1 << 12)
-def intake(schema: Schema, required: bool, custom: bool = False, keep_empty: bool = False) -> Take:
+def intake(schema: Schema, required: bool, custom: bool = False, keep_empty: bool = False, zeros: bool = False) -> Take:
     """The function that takes a value in under `schema`: returns it frozen, or raises `Misfit`.
 
     `required`: whether missing required fields are an error (not in the status of a built-in kind, whose Go types
     have zero values there). `custom`: a custom kind, whose value constraints are checked and whose nulls may stay.
-    `keep_empty`: see `How`.
+    `keep_empty`, `zeros`: see `How`.
     """
-    return _intake(schema, How(required, custom, keep_empty))
+    return _intake(schema, How(required, custom, keep_empty, zeros))
 
 
 def _intake(schema: Schema, how: How) -> Take:

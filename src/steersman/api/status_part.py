@@ -15,6 +15,7 @@ from typing import Any, Final
 from steersman.api.errors import Cause
 from steersman.api.kinds import GK, Kind
 from steersman.api.managed import OPEN_META
+from steersman.kernel.object import EMPTY_SECTION, Object, Section
 from steersman.kernel.value import EMPTY
 
 KEEPS_ALL: Final[frozenset[GK]] = frozenset(
@@ -54,27 +55,32 @@ def changes_meta(kind: Kind, old: Mapping[str, Any], given: Mapping[str, Any]) -
     return any((given.get(field) or None) != old.get(field) for field in taken_meta(kind))
 
 
-def prepared(kind: Kind, old: Mapping[str, Any] | None, new: Any, time: str) -> Any:
+def prepared(kind: Kind, old: Section | None, new: Any, time: str) -> Any:
     """The status that was sent, with what the server keeps or notes of it; `time` is now (RFC 3339)."""
     prepare = _PREPARED.get(kind.gk)
-    return new if prepare is None or not isinstance(new, dict) else prepare(old or EMPTY, new, time)
+    return new if prepare is None or not isinstance(new, dict) else prepare(old or EMPTY_SECTION, new, time)
 
 
-def causes(kind: Kind, spec: Mapping[str, Any] | None, node: str | None, status: Mapping[str, Any]) -> list[Cause]:
+def causes(kind: Kind, old: Object, status: Mapping[str, Any]) -> list[Cause]:
     """What is wrong with a status beside the spec there is; what is wrong with it alone is judged elsewhere."""
-    if kind.gk == ("", "Pod") and node and status.get("nominatedNodeName"):
+    if kind.gk == ("", "Pod") and old.node and status.get("nominatedNodeName"):
         detail = "may not be set on pods that are already bound to a node"
         return [Cause.forbidden("status.nominatedNodeName", detail)]
     balanced = kind.gk == ("", "Service") and (status.get("loadBalancer") or EMPTY).get("ingress")
-    if balanced and (spec or EMPTY).get("type") != "LoadBalancer":
+    if balanced and (old.spec_value or EMPTY).get("type") != "LoadBalancer":
         detail = "may only be used when `spec.type` is 'LoadBalancer'"
         return [Cause.forbidden("status.loadBalancer.ingress", detail)]
     return []
 
 
-def _pod(old: Mapping[str, Any], new: Mapping[str, Any], time: str) -> Mapping[str, Any]:
+def _pod(section: Section, new: Mapping[str, Any], time: str) -> Mapping[str, Any]:
     """A pod's QoS class and the generations that a kubelet has seen are not forgotten."""
-    kept = {field: old[field] for field in ("qosClass", "observedGeneration") if field in old and not new.get(field)}
+    if new.get("qosClass") and b'"observedGeneration"' not in section.raw:
+        return new  # nearly always, and without a look at what the old one says
+    old = section.peek()
+    kept: dict[str, Any] = {
+        field: old[field] for field in ("qosClass", "observedGeneration") if field in old and not new.get(field)
+    }
     before = old.get("conditions") or ()
     if any("observedGeneration" in condition for condition in before) and isinstance(new.get("conditions"), list):
         seen = {condition["type"]: condition.get("observedGeneration") for condition in reversed(before)}
@@ -89,8 +95,9 @@ def _seen(condition: Any, seen: Mapping[str, Any]) -> Any:
     return {**condition, "observedGeneration": generation} if generation else condition
 
 
-def _volume(old: Mapping[str, Any], new: Mapping[str, Any], time: str) -> Mapping[str, Any]:
+def _volume(section: Section, new: Mapping[str, Any], time: str) -> Mapping[str, Any]:
     """When a volume's phase changed last."""
+    old = section.peek()
     field = "lastPhaseTransitionTime"
     since = old.get(field)
     if old.get("phase") == new.get("phase"):
@@ -98,7 +105,7 @@ def _volume(old: Mapping[str, Any], new: Mapping[str, Any], time: str) -> Mappin
     return {**new, field: time} if new.get(field) in (None, since) else new
 
 
-_PREPARED: Final[Mapping[GK, Callable[[Mapping[str, Any], Mapping[str, Any], str], Mapping[str, Any]]]] = {
+_PREPARED: Final[Mapping[GK, Callable[[Section, Mapping[str, Any], str], Mapping[str, Any]]]] = {
     ("", "Pod"): _pod,
     ("", "PersistentVolume"): _volume,
 }

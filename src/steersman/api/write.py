@@ -97,6 +97,8 @@ class Mode(NamedTuple):
     warnings: list[str]
     keep_empty: bool = False
     """Of an applied configuration, which speaks of what it leaves empty."""
+    zeros: bool = False
+    """Filling in, on the way, what Kubernetes shows of fields that nobody set."""
 
 
 class Parts(NamedTuple):
@@ -132,10 +134,10 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
 
 def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
     """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
-    required, name, by, warnings, keep_empty = mode
+    required, name, by, warnings, keep_empty, zeros = mode
     custom = kind.custom and by.judge and not path.startswith("metadata.")
     required = required and by.judge
-    take = intake(schema, required, custom, keep_empty)
+    take = intake(schema, required, custom, keep_empty, zeros)
     try:
         return take(value)
     except (Misfit, RecursionError):
@@ -176,12 +178,12 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
         return None
     required = kind.custom or part != "status"
     try:
-        taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings))
+        taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings, zeros=not required))
     except errors.Invalid as missing:
         raise _of_zeros(kind, part, value, name, by) or missing from None
     if taken is None:
         return None
-    taken = defaults.fill(kind, part, taken)
+    taken = defaults.fill(kind, part, taken, not required)
     if not by.judge:
         return taken
     causes = validate.part(kind, part, taken)
@@ -385,14 +387,13 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
     value = body.get("status")
     if value is None and not kind.custom:
         value = defaults.missing_parts(kind).get("status")
-    value = status_part.prepared(kind, old.status_value, value, by.time)
+    value = status_part.prepared(kind, old.status, value, by.time)
     section = None if value is None else take_section(kind, "status", value, old.key.name, by, warnings)
-    section = _keep(old.status, section)
+    section, given = _keep(old.status, section), body.get("metadata")
     if section is not None and section is not old.status and kind.gk in status_part.WITH_SPEC:
-        wrong = status_part.causes(kind, old.spec_value, old.node, section.value)
+        wrong = status_part.causes(kind, old, section.value)
         if wrong and by.judge:
             raise errors.invalid(kind.kind, old.key.name, wrong, kind.group)
-    given = body.get("metadata")
     meta = old.meta if given is None else _status_meta(kind, old, given, by, warnings)
     if section is old.status and meta is old.meta:
         return old

@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple
+from operator import is_not
+from typing import Any, Final
 
 import orjson
 
@@ -22,12 +23,32 @@ COMPLETE: Final = frozenset({"io.k8s.api.core.v1.PodSpec"})
 """Definitions that `pod_defaults` completes: a pod's spec is not walked a second time."""
 
 
-class _Plan(NamedTuple):
+MAX_LAYOUTS: Final = 1 << 9
+"""Sets of field names remembered for one node: objects of a kind have few."""
+Layout = tuple[Mapping[str, Any], "tuple[tuple[str, _Plan], ...]"]
+
+
+class _Plan:
     """What is shown at one node, and below which fields, or in the elements, there is more."""
 
-    shown: Mapping[str, Any]
-    fields: Mapping[str, _Plan]
-    inner: _Plan | None
+    __slots__ = ("fields", "inner", "layouts", "shown")
+
+    def __init__(self, shown: Mapping[str, Any], fields: Mapping[str, _Plan], inner: _Plan | None) -> None:
+        self.shown = shown
+        self.fields = fields
+        self.inner = inner
+        self.layouts: dict[tuple[str, ...], Layout] = {}
+
+    def layout(self, names: tuple[str, ...]) -> Layout:
+        """Of an object with these fields: what it lacks, and the fields to go into."""
+        found = self.layouts.get(names)
+        if found is None:
+            if len(self.layouts) >= MAX_LAYOUTS:
+                self.layouts.clear()
+            lacking = {name: zero for name, zero in self.shown.items() if name not in names}
+            below = tuple([(name, child) for name, child in self.fields.items() if name in names])
+            found = self.layouts[names] = (lacking, below)
+        return found
 
 
 NOTHING: Final = _Plan({}, {}, None)
@@ -55,25 +76,41 @@ def fill(schema: Schema, value: Any) -> Any:
     return value if found[1] is NOTHING else _filled(found[1], value)
 
 
+def _complete(plan: _Plan, items: list[Any]) -> bool:
+    """Whether nothing is missing in any item: seen fast where all have the same fields, as conditions do."""
+    first = items[0]
+    if plan.fields or plan.inner is not None or not isinstance(first, dict):
+        return False
+    names = tuple(first)
+    return not plan.layout(names)[0] and all(tuple(item) == names for item in items)
+
+
 def _filled(plan: _Plan, value: Any) -> Any:
     if isinstance(value, list):
         inner = plan.inner
-        if inner is None:
+        if inner is None or not value or _complete(inner, value):
             return value
         items = [_filled(inner, item) for item in value]
-        return FrozenList(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return FrozenList(items) if any(map(is_not, items, value)) else value
     if not isinstance(value, dict):
         return value
-    added = {name: zero for name, zero in plan.shown.items() if name not in value}
     if plan.inner is not None:
-        below = dict.fromkeys(value, plan.inner)
-    else:
-        below = {name: child for name, child in plan.fields.items() if name in value}
-    for name, child in below.items():
-        filled = _filled(child, value[name])
-        if filled is not value[name]:
-            added[name] = filled
-    return Frozen({**value, **added}) if added else value
+        each = {name: _filled(plan.inner, item) for name, item in value.items()}
+        return Frozen(each) if any(map(is_not, each.values(), value.values())) else value
+    names = tuple(value)
+    lacking, below = plan.layouts.get(names) or plan.layout(names)
+    changed: dict[str, Any] = {}
+    for name, child in below:
+        item = value[name]
+        filled = _filled(child, item)
+        if filled is not item:
+            changed[name] = filled
+    if not lacking and not changed:
+        return value
+    out = Frozen(value)
+    dict.update(out, lacking)  # still in hand: nobody else has seen it
+    dict.update(out, changed)
+    return out
 
 
 def _plan(schema: Schema, above: set[str]) -> _Plan:
