@@ -17,6 +17,8 @@ from steersman.kernel.value import MAX_DEPTH
 
 NUMBERS: Final = {"int32": "int32", "int64": "int64", "float": "float32", "double": "float64"}
 QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+ZERO_IS_VALID: Final = frozenset({("", "LimitRange"), ("storage.k8s.io", "CSINode")})
+"""Kinds whose required fields may be left out after all: validation says nothing of their zero values."""
 POINTERS: Final = frozenset({"LabelSelector"})
 """Structs that are required and yet pointers: left out, they are nil, not zero."""
 

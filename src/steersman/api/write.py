@@ -180,7 +180,10 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
     try:
         taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings, zeros=not required))
     except errors.Invalid as missing:
-        raise _of_zeros(kind, part, value, name, by) or missing from None
+        if kind.gk not in go_json.ZERO_IS_VALID or not required or not isinstance(value, dict):
+            raise _of_zeros(kind, part, value, name, by) or missing from None
+        filled = go_json.with_zeros(kind.schema.fields[part], value)
+        taken = take_in(kind, schema, part, filled, Mode(False, name, by, warnings))
     if taken is None:
         return None
     taken = defaults.fill(kind, part, taken, not required)
