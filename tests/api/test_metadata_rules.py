@@ -150,3 +150,14 @@ def test_one_controller_at_most() -> None:
 def test_metadata_change(old: dict[str, Any], new: dict[str, Any], told: list[str]) -> None:
     causes = validate.metadata_change(KINDS.find("pod"), freeze(old), freeze(new))
     assert [str(cause) for cause in causes] == told
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("2026-11-30T16:00:10+00:00", True), ("2026-11-30T17:00:10+01:00", True), ("2026-11-30T16:00:10.5Z", True),
+     ("2026-11-30T16:00:11Z", False), ("yesterday", False)],
+)  # fmt: skip
+def test_a_time_may_be_written_another_way(text: str, same: bool) -> None:
+    old = {"name": "a", "creationTimestamp": "2026-11-30T16:00:10Z"}
+    causes = validate.metadata_change(KINDS.find("pod"), freeze(old), freeze({**old, "creationTimestamp": text}))
+    assert (not causes) is same

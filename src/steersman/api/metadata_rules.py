@@ -15,6 +15,7 @@ from steersman.api import names, rules
 from steersman.api.errors import Cause, quote
 from steersman.api.kinds import Kind
 from steersman.api.rules import IMMUTABLE, NEGATIVE, Causes
+from steersman.api.times import MICRO, parse_time
 from steersman.kernel.store import FOREGROUND
 
 ANNOTATIONS_MAX: Final = 256 * 1024
@@ -223,6 +224,16 @@ def metadata_change(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) 
         out.append(Cause.invalid("metadata.generation", new["generation"], "must not be decremented"))
     for field in FIXED:
         after = new.get(field)
-        if after is not None and after != old.get(field):
+        if after is not None and after != old.get(field) and not _same_time(field, after, old.get(field)):
             out.append(Cause.invalid(f"metadata.{field}", after, IMMUTABLE))
     return out
+
+
+def _same_time(field: str, one: Any, other: Any) -> bool:
+    """Whether a field is a time, and both texts are that time: Python's clients write +00:00 where Go's write Z."""
+    if not field.endswith("Timestamp") or not isinstance(one, str) or not isinstance(other, str):
+        return False
+    try:
+        return parse_time(one) // MICRO == parse_time(other) // MICRO
+    except ValueError:
+        return False
