@@ -95,6 +95,12 @@ class Whole(Live):
             await self._stop.wait()
 
 
+class OnNodes(Whole):
+    """With two virtual nodes."""
+
+    nodes = 2
+
+
 @contextmanager
 def live(folder: Path, kind: type[Live] = Live) -> Iterator[Live]:
     """A running server, stopped at the end of the block."""

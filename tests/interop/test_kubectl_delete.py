@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.live import Live, Whole, live
+from tests.interop.live import Live, OnNodes, live
 
 WEB = """
 apiVersion: apps/v1
@@ -27,12 +27,6 @@ kind: PodDisruptionBudget
 metadata: {name: NAME}
 spec: {minAvailable: LEAST, selector: {matchLabels: {app: NAME}}}
 """
-
-
-class OnNodes(Whole):
-    """With two virtual nodes."""
-
-    nodes = 2
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.interop.live import Whole, live
+from tests.interop.live import OnNodes, live
 
 STORED = """
 apiVersion: storage.k8s.io/v1
@@ -44,12 +44,6 @@ spec:
       containers:
       - {name: c, image: "nginx:1", ports: [{name: http, containerPort: 8080}], resources: {requests: {cpu: 100m}}}
 """
-
-
-class OnNodes(Whole):
-    """With two virtual nodes."""
-
-    nodes = 2
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from steersman.api.begin import Api
 from steersman.api.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.events import Said
-from steersman.api.eviction import evict
+from steersman.api.eviction import Eviction, evict
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.times import MICRO, parse_time, time_text
 from steersman.kernel.effect import Effect, ListQuery, Request
@@ -239,19 +239,14 @@ class Client:
         options: dict[str, Any] = {"uid": uid, "rv": rv}
         if grace is not None:
             options["grace"] = grace
-        steps = evict(self.api.kinds, self._key(pod), options, self.manager)
-        value: Any = None
-        failure: ApiError | None = None
-        while True:
+        eviction = Eviction(evict(self.api.kinds, self._key(pod), options, self.manager))
+        while eviction.effect is not None:
             try:
-                effect = steps.send(value) if failure is None else steps.throw(failure)
-            except StopIteration:
-                return
-            value, failure = None, None
-            try:
-                value = self._exchange(effect)
+                value = self._exchange(eviction.effect)
             except ApiError as error:
-                failure = error
+                eviction.refuse(error)
+            else:
+                eviction.answer(value)
 
     def bind(self, pod: Any, node: str) -> Any:
         """Places a pod on a node."""

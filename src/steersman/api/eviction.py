@@ -10,7 +10,7 @@ apps/poddisruptionbudget.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final
 
 from steersman.api import deletion, errors
@@ -34,6 +34,30 @@ MAX_DISRUPTED: Final = 2_000
 ALLOWED: Final = "DisruptionAllowed"
 VIOLATED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL: Final = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+class Eviction:
+    """One eviction under way. Whoever evicts performs `effect` and says what came of it, until it is None."""
+
+    __slots__ = ("_steps", "effect")
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self.effect: Effect | None = next(steps, None)
+
+    def answer(self, value: Any) -> None:
+        """Goes on with what the effect gave. Raises `ApiError` where the eviction is refused."""
+        self._go_on(lambda: self._steps.send(value))
+
+    def refuse(self, error: errors.ApiError) -> None:
+        """Goes on where the effect was refused. Raises `ApiError` where the eviction is."""
+        self._go_on(lambda: self._steps.throw(error))
+
+    def _go_on(self, go: Callable[[], Effect]) -> None:
+        try:
+            self.effect = go()
+        except StopIteration:
+            self.effect = None
 
 
 def evict(kinds: Kinds, key: Key, options: Json, manager: str = "") -> Steps:

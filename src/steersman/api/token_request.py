@@ -36,7 +36,6 @@ this time (service-account-extend-token-expiration, on by default)."""
 EXTENDED_SECONDS: Final = 365 * 24 * 3600
 ACCOUNT: Final = ("", "ServiceAccount")
 SECRET: Final = ("", "Secret")
-SECRET_TYPE: Final = "kubernetes.io/service-account-token"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 Begin = Callable[[Store, Request], Outcome]

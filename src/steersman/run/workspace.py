@@ -31,7 +31,6 @@ from steersman.run.exchange import Driver
 from steersman.run.head import Heads
 from steersman.run.loops import Loops
 from steersman.run.virtual import make_nodes
-from steersman.sched.component import SchedulerComponent
 from steersman.serve.app import App
 from steersman.serve.hooks import Hooks
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
@@ -140,5 +139,9 @@ class Workspace:
 
 
 def _components(without: Sequence[str], stages: Stages) -> list[Component]:
-    made: list[Component] = [] if SCHEDULER in without else [SchedulerComponent(events=True)]
+    made: list[Component] = []
+    if SCHEDULER not in without:
+        from steersman.sched.component import SchedulerComponent  # brings numpy, which nothing else needs
+
+        made.append(SchedulerComponent(events=True))
     return made if KUBELET in without else [*made, VirtualNodes(stages=stages)]

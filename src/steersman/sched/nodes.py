@@ -225,10 +225,6 @@ class NodeTable:
     def is_assumed(self, key: PodKey) -> bool:
         return key in self._assumed
 
-    def node_of(self, key: PodKey) -> str | None:
-        booked = self._booked.get(key)
-        return booked[0] if booked else None
-
     def port_users(self, protocol: str, port: int) -> Iterator[tuple[int, dict[str, int]]]:
         """Rows of the nodes where this host port is taken, with the addresses it is taken at."""
         for name, addresses in self._port_users.get((protocol, port), {}).items():

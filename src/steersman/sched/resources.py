@@ -5,11 +5,12 @@ Facts: k8s.io/component-helpers `resource/helpers.go` (PodRequests, sidecars of 
 KEP-2837, in-place resize of KEP-1287) and kube-scheduler's `framework/types.go` (PodInfo.CalculateResource).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from steersman.api.pod_resources import add, in_sum, raise_to
 from steersman.api.quantity import MILLI_IN_NANO, NANO, parse
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
@@ -80,36 +81,16 @@ def _pod_requests(pod: Mapping[str, Any], missing: Amounts) -> Amounts:
     """Containers (the greatest of spec, allocated, actuated), then pod-level resources, then overhead."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     statuses = _container_statuses(status)
-    total = _aggregate(spec, missing, lambda container: _requests(container.get("resources"), _where(container)))
+    total = in_sum(spec, lambda container: missing | _requests(container.get("resources"), _where(container)))
     if statuses:
         infeasible = resize_infeasible(status)
         if infeasible:
             total = {}
-        _raise_to(total, _aggregate(spec, missing, lambda container: _allocated(container, statuses, infeasible)))
-        _raise_to(total, _aggregate(spec, missing, lambda container: _actuated(container, statuses, infeasible)))
+        raise_to(total, in_sum(spec, lambda container: missing | _allocated(container, statuses, infeasible)))
+        raise_to(total, in_sum(spec, lambda container: missing | _actuated(container, statuses, infeasible)))
     if level := _pod_level(pod):
         total.update(level)
-    _add(total, _amounts(spec.get("overhead"), "spec.overhead"))
-    return total
-
-
-def _aggregate(spec: Mapping[str, Any], missing: Amounts, requests: Callable[[Mapping[str, Any]], Amounts]) -> Amounts:
-    """The sum over containers and sidecars, or the greatest need of any moment of initialisation if that is more."""
-    total: Amounts = {}
-    for container in spec.get("containers") or ():
-        _add(total, missing | requests(container))
-    sidecars: Amounts = {}  # those started so far: each later init container runs beside them
-    initial: Amounts = {}
-    for container in spec.get("initContainers") or ():
-        need = missing | requests(container)
-        if container.get("restartPolicy") == "Always":
-            _add(total, need)
-            _add(sidecars, need)
-            need = sidecars
-        else:
-            _add(need, sidecars)
-        _raise_to(initial, need)
-    _raise_to(total, initial)
+    add(total, _amounts(spec.get("overhead"), "spec.overhead"))
     return total
 
 
@@ -167,17 +148,6 @@ def _amounts(quantities: Mapping[str, Any] | None, where: str) -> Amounts:
 
 def _where(container: Mapping[str, Any]) -> str:
     return f"container {container.get('name', '?')}"
-
-
-def _add(into: Amounts, amounts: Amounts) -> None:
-    for name, amount in amounts.items():
-        into[name] = into.get(name, 0) + amount
-
-
-def _raise_to(into: Amounts, amounts: Amounts) -> None:
-    for name, amount in amounts.items():
-        if name not in into or amount > into[name]:
-            into[name] = amount
 
 
 def _rounded(amounts: Amounts) -> dict[str, int]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 import orjson
@@ -322,12 +323,19 @@ class App:
             asks = self.converter if route.kind.origin is not None and route.kind.origin.webhook is not None else None
             watch = await self.converter.read(
                 route.kind,
-                lambda k: Watch(self.backend, self.frames, k, route.namespace, options, shown, converter=asks),
+                lambda k: Watch(
+                    self.backend, self.frames, self.watchers, k, route.namespace, options, shown, converter=asks
+                ),
             )
-            counted = self.watchers.counted(user.name, watch.stream())
-            stream = self.telemetry.watching(Asked(*request.labels), counted)
-            return Response(200, JSON_HEADERS, stream)
+            return Response(200, JSON_HEADERS, self._watched(user, Asked(*request.labels), watch.stream()))
         return await self._listed(route.kind, route.namespace, options, shown)
+
+    async def _watched(self, user: User, asked: Asked, stream: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        """The stream of a watch, counted while it is open."""
+        with self.watchers.counted(user.name), self.telemetry.watching(asked):
+            async with aclosing(stream) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def _listed(self, kind: Kind, namespace: str, options: ListOptions, shown: Shown) -> Response:
         converted = kind.origin is not None and kind.origin.webhook is not None

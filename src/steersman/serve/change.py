@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from steersman.api import aliases, errors, eviction
-from steersman.api.kinds import Kind, Kinds
+from steersman.api.kinds import Kind
 from steersman.api.patched import accepted, patched
 from steersman.api.sent import meta_of
 from steersman.api.user import User
@@ -24,7 +24,6 @@ from steersman.serve.options import delete_options, list_options, manager_of, wr
 from steersman.serve.route import Route
 
 Made = TypeVar("Made")
-DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 RETURNED_WHEN_GONE: Final = frozenset(
     {
         ("", "Pod"),
@@ -229,7 +228,7 @@ class Change(NamedTuple):
         data = self.http.body
         named = ("meta.k8s.io/v1", "DeleteOptions")
         body = read_object(self.http.headers.get("content-type"), data, named).value if data.strip() else None
-        return delete_options(self.http.query, body, Kinds.definition(DELETE_OPTIONS))
+        return delete_options(self.http.query, body)
 
 
 def _shown(reply: Reply, warnings: tuple[str, ...]) -> Changed:

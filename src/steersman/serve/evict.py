@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from steersman.api import errors, eviction
 from steersman.api.errors import ApiError
-from steersman.api.kinds import Kinds
 from steersman.kernel.effect import Effect
 from steersman.kernel.object import Key
 from steersman.serve.backend import Backend
@@ -14,7 +13,6 @@ from steersman.serve.message import Query
 from steersman.serve.options import delete_options
 
 VERSIONS: Final = ("policy/v1", "policy/v1beta1")
-DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 
 
 def options_of(body: Any, name: str, options: dict[str, Any], query: Query) -> dict[str, Any]:
@@ -26,7 +24,7 @@ def options_of(body: Any, name: str, options: dict[str, Any], query: Query) -> d
     meta = body.get("metadata") or {}
     if not isinstance(meta, dict) or meta.get("name") != name:
         raise errors.bad_request("name in URL does not match name in Eviction object")
-    given = delete_options(query, body.get("deleteOptions") or {}, Kinds.definition(DELETE_OPTIONS))
+    given = delete_options(query, body.get("deleteOptions") or {})
     if options.get("dry_run"):
         given["dry_run"] = True
     return given
@@ -34,19 +32,14 @@ def options_of(body: Any, name: str, options: dict[str, Any], query: Query) -> d
 
 async def evict(backend: Backend, key: Key, options: dict[str, Any], actor: str, manager: str) -> None:
     """Evicts a pod. Raises ApiError."""
-    steps = eviction.evict(backend.api.kinds, key, options, manager)
-    value: Any = None
-    failure: ApiError | None = None
-    while True:
+    under_way = eviction.Eviction(eviction.evict(backend.api.kinds, key, options, manager))
+    while under_way.effect is not None:
         try:
-            effect = steps.send(value) if failure is None else steps.throw(failure)
-        except StopIteration:
-            return
-        value, failure = None, None
-        try:
-            value = await _perform(backend, effect, actor)
+            value = await _perform(backend, under_way.effect, actor)
         except ApiError as error:
-            failure = error
+            under_way.refuse(error)
+        else:
+            under_way.answer(value)
 
 
 async def _perform(backend: Backend, effect: Effect, actor: str) -> Any:

@@ -47,13 +47,11 @@ class Frames:
     `batches` are the chunks that watchers who asked for the same, and are equally far, all send.
     """
 
-    __slots__ = ("_frames", "batches", "made", "watching")
+    __slots__ = ("_frames", "batches", "made")
 
     def __init__(self) -> None:
         self._frames: Recent[bytes] = Recent()
         self.batches: Recent[tuple[bytes, ...]] = Recent()
-        self.watching = 0
-        """How many watches are open."""
         self.made = 0
         """How many frames were made, rather than found."""
 

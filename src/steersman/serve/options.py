@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api import errors
 from steersman.api.errors import Cause
+from steersman.api.kinds import Kinds
 from steersman.api.schema import Schema
 from steersman.serve.message import Query
 
@@ -19,6 +20,7 @@ MAX_MANAGER: Final = 128
 VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
 META: Final = "meta.k8s.io"
+DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 
 
 class ListOptions(NamedTuple):
@@ -164,9 +166,9 @@ def _timeout(query: Query) -> float | None:
     return float(_integer(query, "timeoutSeconds")) or None
 
 
-def delete_options(query: Query, body: Any, schema: Schema) -> dict[str, Any]:
+def delete_options(query: Query, body: Any) -> dict[str, Any]:
     """The options of a delete, from its body (DeleteOptions) or else its query. Raises ApiError 400, 422."""
-    given = _from_body(body, schema) if body is not None else _from_query(query)
+    given = _from_body(body, Kinds.definition(DELETE_OPTIONS)) if body is not None else _from_query(query)
     options: dict[str, Any] = {}
     causes = []
     grace, propagation = given.get("gracePeriodSeconds"), given.get("propagationPolicy")

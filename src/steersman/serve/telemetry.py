@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import bisect
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from steersman.kernel.store import Store
@@ -79,13 +79,12 @@ class Telemetry:
             found = self._durations[asked] = Durations()
         found.add(seconds)
 
-    async def watching(self, asked: Asked, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The stream of a watch, counted while it is open."""
+    @contextmanager
+    def watching(self, asked: Asked) -> Iterator[None]:
+        """Counts a watch while it is open."""
         self.watches[asked] = self.watches.get(asked, 0) + 1
         try:
-            async with aclosing(stream) as chunks:  # type: ignore[type-var]
-                async for chunk in chunks:
-                    yield chunk
+            yield
         finally:
             self.watches[asked] -= 1
 

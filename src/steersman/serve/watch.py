@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from steersman.serve.frames import Frames, frame
 from steersman.serve.listing import check_not_ahead
 from steersman.serve.options import ListOptions
 from steersman.serve.render import in_form
+from steersman.serve.watchers import Watchers
 
 BOOKMARK_SECONDS: Final = 60.0
 """Between two bookmarks of a quiet watch, as kube-apiserver has it."""
@@ -57,6 +58,7 @@ class Watch:
 
     backend: Backend
     frames: Frames
+    watchers: Watchers
     kind: Kind
     namespace: str
     options: ListOptions
@@ -83,16 +85,8 @@ class Watch:
         else:  # one that fell off the log is told in the stream, as kube-apiserver does once a watch is granted
             self.rev = wanted or store.rev
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes, None]:
         """The chunks of the answer, until the time is over or the client goes away."""
-        self.frames.watching += 1
-        try:
-            async for chunk in self._stream():
-                yield chunk
-        finally:
-            self.frames.watching -= 1
-
-    async def _stream(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         told = 0.0
         seconds = min(self.options.timeout or random.uniform(*DEFAULT_SECONDS), MAX_SECONDS)
@@ -142,7 +136,7 @@ class Watch:
             except Gone as gone:
                 yield _expired(gone)
                 return
-            rest = told + min(MAX_GAP, GAP_EACH * self.frames.watching) - loop.time()
+            rest = told + min(MAX_GAP, GAP_EACH * self.watchers.count) - loop.time()
             if rest > 0:
                 await asyncio.sleep(rest)
 

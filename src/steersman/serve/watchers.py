@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from steersman.api import errors
@@ -36,14 +36,13 @@ class Watchers:
             return
         raise errors.too_many_requests(problem, RETRY_SECONDS)
 
-    async def counted(self, user: str, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The stream of a watch, counted from its first chunk to its end."""
+    @contextmanager
+    def counted(self, user: str) -> Iterator[None]:
+        """Counts a watch, from its first chunk to its end."""
         self.count += 1
         self.by_user[user] = self.by_user.get(user, 0) + 1
         try:
-            async with aclosing(stream) as chunks:  # type: ignore[type-var]
-                async for chunk in chunks:
-                    yield chunk
+            yield
         finally:
             self.count -= 1
             self.by_user[user] -= 1

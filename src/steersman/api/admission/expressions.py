@@ -170,12 +170,6 @@ class Evaluation:
         if composed is not None:
             self._frame["variables"] = _Variables(self, composed)
 
-    def with_object(self, body: Mapping[str, Any]) -> None:
-        """Goes on with a changed object: variables are found again."""
-        self._frame["object"] = body
-        if self._composed is not None:
-            self._frame["variables"] = _Variables(self, self._composed)
-
     def value(self, expression: Expression) -> Any:
         """What an expression gives. Raises `Problem`."""
         if expression.program is None:

@@ -14,7 +14,7 @@ from steersman.api.admission.about import user_of
 from steersman.api.admission.expressions import Composed, Evaluation, Expression, Problem, Uses, compiled
 from steersman.api.admission.match import GROUP, Matching
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin, Verdict
-from steersman.api.admission.policy import Binding, Misconfigured, bindings_by_policy, params_of
+from steersman.api.admission.policy import Binding, Misconfigured, bindings_by_policy, matching_of, params_of
 from steersman.api.authz import Rbac
 from steersman.api.cel.environment import CONDITIONS_BUDGET, OBJECT_BUDGET
 from steersman.api.cel.frame import Made
@@ -62,11 +62,7 @@ def compile_policy(obj: Object) -> Policy:
     spec = obj.spec_value or EMPTY
     param_kind = spec.get("paramKind")
     uses = Uses(bool(param_kind), patches=True)
-    matching, fault = None, ""
-    try:
-        matching = Matching.of_policy(spec.get("matchConstraints"))
-    except errors.ApiError as error:
-        fault = error.message
+    matching, fault = matching_of(spec.get("matchConstraints"))
     composed = expressions.composed(spec.get("variables") or (), uses)
     scope = composed.environment(uses)
     mutations = []

@@ -25,6 +25,14 @@ class Misconfigured(Exception):
     """A policy or binding that cannot be used; the text says why."""
 
 
+def matching_of(given: Mapping[str, Any] | None) -> tuple[Matching | None, str]:
+    """What a policy or binding is about, or why it cannot be said: that is told when it is asked."""
+    try:
+        return Matching.of_policy(given), ""
+    except ApiError as error:
+        return None, error.message
+
+
 class Binding(NamedTuple):
     """One binding of a policy."""
 
@@ -39,11 +47,7 @@ class Binding(NamedTuple):
     def of(obj: Object) -> Binding:
         """The binding an object means."""
         spec = obj.spec_value or EMPTY
-        matching, fault = None, ""
-        try:
-            matching = Matching.of_policy(spec.get("matchResources"))
-        except ApiError as error:
-            fault = error.message
+        matching, fault = matching_of(spec.get("matchResources"))
         return Binding(obj.key.name, matching, fault, spec.get("paramRef"), tuple(spec.get("validationActions") or ()))
 
 
