@@ -49,3 +49,9 @@ def test_others_are_not(cluster):
 def test_a_valid_create_is_one_pass(cluster, monkeypatch):
     monkeypatch.setattr("steersman.api.refusal.complete", None)
     assert cluster.create("v1/Pod", "b", spec=pod()).code == 201
+
+
+def test_parts_without_a_name_are_no_fault_of_the_server(cluster):
+    body = {"metadata": {"name": "w"}, "binaryData": {"b": "AA==", 5: None}, 5: None}
+    error = refused(cluster.request, "create", "v1/ConfigMap", "w", body)
+    assert error.code in (400, 422) and "keys must be strings" in error.message

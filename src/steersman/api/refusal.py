@@ -73,7 +73,8 @@ def _metadata(
 
 def _order(kind: Kind, body: Mapping[str, Any]) -> list[str]:
     """The parts to be judged: those that are there and those whose absence is judged, the spec first."""
-    found = {*body, *validate.judged_parts(kind)} - write.TOP
+    named = [part for part in body if isinstance(part, str)]  # what has no name is told of already
+    found = {*named, *validate.judged_parts(kind)} - write.TOP
     if kind.has_status:
         found.discard("status")
     return sorted(found, key=lambda part: (part != "spec", part))
