@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.api.crd.pruning import prune
+from steersman.api.crd.structural import from_trusted
 from steersman.api.errors import Invalid
-from steersman.api.pruning import prune
-from steersman.api.structural import from_trusted
 from steersman.kernel.effect import MICRO, Request
 from steersman.kernel.object import Key
 from steersman.kernel.value import freeze, thaw

@@ -2,8 +2,8 @@
 
 import pytest
 
+from steersman.api.access.user import User
 from steersman.api.errors import ApiError
-from steersman.api.user import User
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.serve.memory import MemoryBackend

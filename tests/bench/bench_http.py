@@ -22,8 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from steersman.serve.credentials.tls import Authority, server_context
 from steersman.serve.http import Request, Response, serve
-from steersman.serve.tls import Authority, server_context
 
 BODY = b"x" * 4096
 

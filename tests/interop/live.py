@@ -16,11 +16,11 @@ from steersman.cli.kubectl import find_kubectl
 from steersman.run.daemon import ControlPlane, Settings
 from steersman.serve import http
 from steersman.serve.app import App
-from steersman.serve.kubeconfig import ADMIN, write_kubeconfig
+from steersman.serve.credentials.kubeconfig import ADMIN, write_kubeconfig
+from steersman.serve.credentials.tls import Authority, server_context
+from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Request, Response
-from steersman.serve.tls import Authority, server_context
-from steersman.serve.tokens import Tokens
 
 SECONDS = 30
 

@@ -16,8 +16,8 @@ from steersman.api.kinds import Kinds
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.run.head import Heads
+from steersman.serve.credentials.tls import Authority
 from steersman.serve.hooks import Hooks
-from steersman.serve.tls import Authority
 from tests.run.plane import memory
 from tests.run.test_webhook import Hook
 from tests.serve.plane import Plane
@@ -404,7 +404,7 @@ def test_the_review_of_old(play, serve):
 
 def test_a_webhook_that_does_not_answer_times_out(play, serve, monkeypatch):
     hook = serve(lambda review: time.sleep(1.5) or convert(review))
-    monkeypatch.setattr("steersman.api.conversion.MAX_TIMEOUT", 1)
+    monkeypatch.setattr("steersman.api.crd.conversion.MAX_TIMEOUT", 1)
 
     async def act(plane):
         await plane.post(V1, widget(replicas=1), code=201)

@@ -9,8 +9,8 @@ from steersman.api.kinds import Kinds
 from steersman.run.exchange import Exchange
 from steersman.run.head import Heads
 from steersman.run.replay import History, execute_again
+from steersman.serve.credentials.tls import Authority
 from steersman.serve.hooks import Hooks
-from steersman.serve.tls import Authority
 from tests.run.plane import API, heads_over, key, memory, namespace
 from tests.run.test_webhook import Hook, Plane, patch
 

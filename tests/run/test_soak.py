@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
-from steersman.serve.kubeconfig import read_token
+from steersman.serve.credentials.kubeconfig import read_token
 
 pytestmark = pytest.mark.soak
 SECONDS = float(os.environ.get("STEERSMAN_SOAK_SECONDS", "600"))

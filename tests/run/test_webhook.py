@@ -21,9 +21,9 @@ from steersman.api.kinds import Kinds
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.run.head import Heads
+from steersman.serve.credentials.tls import Authority
 from steersman.serve.hooks import Hooks
 from steersman.serve.memory import MemoryBackend
-from steersman.serve.tls import Authority
 from tests.run.plane import memory
 
 GROUP = "admissionregistration.k8s.io"

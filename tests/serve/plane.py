@@ -10,10 +10,10 @@ from typing import Any
 from steersman.api.begin import Api
 from steersman.kernel.changelog import ChangeLog
 from steersman.serve.app import App
-from steersman.serve.kubeconfig import ADMIN
+from steersman.serve.credentials.kubeconfig import ADMIN
+from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Headers, Request, Response
-from steersman.serve.tokens import Tokens
 
 NOW = 1_790_000_000_000_000
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

@@ -26,12 +26,12 @@ from steersman.kernel.effect import Request
 from steersman.run.head import Heads
 from steersman.run.load import check_history, load_store, sums_of
 from steersman.serve.app import App
+from steersman.serve.credentials.kubeconfig import ADMIN
+from steersman.serve.credentials.signer import Signer
+from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.hooks import Hooks
-from steersman.serve.kubeconfig import ADMIN
 from steersman.serve.memory import FIRST_OBJECTS
 from steersman.serve.message import Response
-from steersman.serve.signer import Signer
-from steersman.serve.tokens import Tokens
 from tests.serve.mutate import WIDGETS, Fuzz, Shot
 from tests.serve.plane import Answer, Plane
 

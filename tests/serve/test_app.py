@@ -6,8 +6,8 @@ import pytest
 
 from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
+from steersman.serve.credentials.tls import Authority
 from steersman.serve.message import Headers, Request
-from steersman.serve.tls import Authority
 from tests.serve.harness import in_loop
 from tests.serve.plane import DEPLOYMENTS, PODS, Plane, pod
 

@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from steersman.api.certificates import CLIENT, CSR, KUBELET_CLIENT, KUBELET_SERVING
+from steersman.api.access.certificates import CLIENT, CSR, KUBELET_CLIENT, KUBELET_SERVING
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.serve import message
+from steersman.serve.credentials.signer import Signer
+from steersman.serve.credentials.tls import Authority
 from steersman.serve.message import Headers
-from steersman.serve.signer import Signer
-from steersman.serve.tls import Authority
 from tests.serve.harness import in_loop
 from tests.serve.plane import Plane
 

@@ -6,7 +6,7 @@ import pytest
 
 from steersman.api.kinds import Kinds
 from steersman.serve.accept import discovery_of
-from steersman.serve.openapi_schema import Components
+from steersman.serve.documents.openapi_schema import Components
 from steersman.serve.served import Served, parts_of
 from tests.serve.harness import in_loop
 from tests.serve.plane import Plane

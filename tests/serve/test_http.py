@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steersman.serve.http import Limits, ListenError, Request, Response, serve
-from steersman.serve.pipe import Pipe
+from steersman.serve.streams.pipe import Pipe
 
 from .harness import Ticker, ask, connect, echo, in_loop, is_status, read_response, until
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from steersman.api.access.rbac import GROUP, Ask
 from steersman.api.kinds import Kinds
-from steersman.api.rbac import GROUP, Ask
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.serve.served import Served, parts_of

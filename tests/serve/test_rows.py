@@ -3,10 +3,10 @@
 import pytest
 
 from steersman.kernel.value import freeze
-from steersman.serve.ages import age, human
-from steersman.serve.columns import COLUMNS, PLAIN
-from steersman.serve.labels_text import selector_text
-from steersman.serve.pod_row import pod_conditions
+from steersman.serve.table.ages import age, human
+from steersman.serve.table.columns import COLUMNS, PLAIN
+from steersman.serve.table.labels_text import selector_text
+from steersman.serve.table.pod_row import pod_conditions
 
 NOW = 1_790_000_000_000_000
 

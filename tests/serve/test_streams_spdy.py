@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection
 
-from steersman.serve import spdy
-from steersman.serve.spdy import Control, Data, Framer, SpdyError
-from steersman.serve.spdy_command import CREATION_SECONDS, TUNNEL_PROTOCOL
-from steersman.serve.spdy_words import DICTIONARY
+from steersman.serve.streams import spdy
+from steersman.serve.streams.spdy import Control, Data, Framer, SpdyError
+from steersman.serve.streams.spdy_command import CREATION_SECONDS, TUNNEL_PROTOCOL
+from steersman.serve.streams.spdy_words import DICTIONARY
 from tests.serve.plane import PODS
 from tests.serve.test_streams_exec import Stage, raw, staged
 

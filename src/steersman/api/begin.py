@@ -15,29 +15,19 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import (
-    apply,
-    conversion,
-    crd,
-    deletion,
-    errors,
-    eviction,
-    names,
-    preconditions,
-    refusal,
-    versions,
-    write,
-)
+from steersman.api import deletion, errors, eviction, names, preconditions, refusal, versions, write
+from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
-from steersman.api.authz import Rbac
 from steersman.api.bind import bind
-from steersman.api.custom_rules import judged
-from steersman.api.definition import CRD, declared_kinds
+from steersman.api.crd import conversion, crd
+from steersman.api.crd.custom_rules import judged
+from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.field_select import field_of
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
-from steersman.api.patched import check_form, write_patched
+from steersman.api.patching import apply
+from steersman.api.patching.patched import check_form, write_patched
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import METADATA, FieldSelector, LabelSelector
 from steersman.api.sent import meta_of

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
 from steersman.api.begin import Api
-from steersman.api.definition import CRD, declared_kinds
+from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.events import Said
 from steersman.api.eviction import Eviction, evict

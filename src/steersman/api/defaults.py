@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api import admission_rules, flow_rules, pod_defaults, quota_rules, zeros
+from steersman.api import pod_defaults, zeros
 from steersman.api.filling import each, elements, inside, lacking, put, unset
 from steersman.api.kinds import Kind
+from steersman.api.rules import admission_rules, flow_rules, quota_rules
 from steersman.api.schema import Schema
 from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
 

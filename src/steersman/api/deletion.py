@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from steersman.api import errors, preconditions
 from steersman.api.kinds import Kind
-from steersman.api.metadata_rules import ORPHAN
 from steersman.api.preconditions import NAMESPACE
+from steersman.api.rules.metadata_rules import ORPHAN
 from steersman.api.times import MICRO, parse_time, time_text
 from steersman.kernel.object import Object, Section
 from steersman.kernel.store import FOREGROUND, waits_for

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from steersman.api.crd.pruning import prune
 from steersman.api.errors import Cause
 from steersman.api.intake import Misfit, constrained, has_fields, intake, violations
-from steersman.api.pruning import prune
 from steersman.api.schema import Schema
 from steersman.kernel.object import Object
 from steersman.kernel.value import MAX_DEPTH, ValueRefused, freeze

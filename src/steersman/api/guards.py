@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from steersman.api import certificates, escalation, token_request
-from steersman.api.authz import Rbac
+from steersman.api.access import certificates, escalation, token_request
+from steersman.api.access.authz import Rbac
 from steersman.api.kinds import Kind
 from steersman.kernel.effect import GK, Outcome, Request
 from steersman.kernel.store import Store

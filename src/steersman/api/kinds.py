@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from steersman.api.custom import Origin, columns_of, declared, scale_of, version_rank, warning_of
+from steersman.api.crd.custom import Origin, columns_of, declared, scale_of, version_rank, warning_of
 from steersman.api.schema import Json, Schema, compiled_data, definitions
 
 GK = tuple[str, str]

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from steersman.api import pod_resources
-from steersman.api.change_rules import told
 from steersman.api.errors import Cause, quote
 from steersman.api.pod_defaults import qos_class
+from steersman.api.rules.change_rules import told
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY, Frozen
 

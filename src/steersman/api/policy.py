@@ -14,8 +14,8 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import write
+from steersman.api.access.rbac import GROUP, rules_of, uncovered
 from steersman.api.kinds import Kind
-from steersman.api.rbac import GROUP, rules_of, uncovered
 from steersman.api.select import LabelSelector
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO

@@ -15,7 +15,7 @@ from steersman.api.kinds import Kind
 from steersman.api.pod_defaults import qos_class
 from steersman.api.pod_resources import Amounts
 from steersman.api.quantity import NANO, Quantity
-from steersman.api.rules import native
+from steersman.api.rules.rules import native
 from steersman.api.times import parse_time
 from steersman.kernel.effect import MICRO
 from steersman.kernel.value import EMPTY

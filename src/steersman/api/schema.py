@@ -1,7 +1,7 @@
 """Schemas: what Kubernetes knows about the shape of a value.
 
 One node type, `Schema`, serves built-in kinds (compiled from the official definitions by
-scripts/compile_kinds.py) and custom kinds (steersman.api.structural). Patch, apply, defaulting, pruning and
+scripts/compile_kinds.py) and custom kinds (steersman.api.crd.structural). Patch, apply, defaulting, pruning and
 validation walk the same nodes.
 
 Sources: the OpenAPI definitions of Kubernetes 1.36; "Structural schemas" and "Extend the Kubernetes API

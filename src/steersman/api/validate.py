@@ -16,15 +16,17 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from steersman.api import (
+from steersman.api import names
+from steersman.api.crd import crd_rules
+from steersman.api.errors import Cause
+from steersman.api.kinds import Kind
+from steersman.api.rules import (
     admission_rules,
     change_rules,
     class_rules,
-    crd_rules,
     event_rules,
     flow_rules,
     metadata_rules,
-    names,
     network_rules,
     pod_rules,
     quota_rules,
@@ -36,10 +38,8 @@ from steersman.api import (
     volume_rules,
     workload_rules,
 )
-from steersman.api.errors import Cause
-from steersman.api.kinds import Kind
-from steersman.api.metadata_rules import metadata, metadata_change
-from steersman.api.rules import Causes, Object
+from steersman.api.rules.metadata_rules import metadata, metadata_change
+from steersman.api.rules.rules import Causes, Object
 from steersman.kernel.value import EMPTY
 
 __all__ = [

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.api import aliases, conversion, defaults, errors, instance_rules
+from steersman.api import aliases, defaults, errors
+from steersman.api.crd import conversion
+from steersman.api.crd.pruning import prune
 from steersman.api.kinds import Kind
-from steersman.api.pruning import prune
+from steersman.api.rules import instance_rules
 from steersman.api.schema import Schema
 from steersman.api.sent import meta_of
 from steersman.kernel.effect import Call, Commit, Outcome, Request

@@ -11,25 +11,16 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import (
-    born,
-    conversion,
-    declared,
-    defaults,
-    errors,
-    generation,
-    go_json,
-    pod_parts,
-    status_part,
-    validate,
-)
+from steersman.api import born, defaults, errors, generation, go_json, pod_parts, status_part, validate
+from steersman.api.crd import conversion
 from steersman.api.explain import NEW, Finding, Past, explain
 from steersman.api.intake import Misfit, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.known import Known, share
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
-from steersman.api.metadata_rules import FIXED, JUDGED_ONCE, UNTIMED
+from steersman.api.patching import declared
 from steersman.api.prepare import PREPARED
+from steersman.api.rules.metadata_rules import FIXED, JUDGED_ONCE, UNTIMED
 from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import LEAF, FieldSet, node, union

@@ -18,7 +18,7 @@ from steersman.api.admission.match import GROUP as ADMISSION
 from steersman.api.begin import Api
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Loop, controller_name, place_of
-from steersman.api.definition import CRD, declared_kinds
+from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api.certificates import due, ends_at
+from steersman.api.access.certificates import due, ends_at
 from steersman.api.client import Client
 from steersman.api.controller import Controller
 from steersman.api.errors import Conflict, NotFound

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
-from steersman.api.crd import FINALIZER, with_condition
-from steersman.api.definition import condition_holds
+from steersman.api.crd.crd import FINALIZER, with_condition
+from steersman.api.crd.definition import condition_holds
 from steersman.api.kinds import UnknownKind
 from steersman.controllers.sweep import sweep
 from steersman.kernel.effect import Event

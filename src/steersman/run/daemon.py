@@ -30,11 +30,11 @@ from steersman.run.load import StartError
 from steersman.run.place import Place
 from steersman.run.workspace import KUBELET, SCHEDULER, Shared, Workspace
 from steersman.run.workspaces import Workspaces
+from steersman.serve.credentials.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
+from steersman.serve.credentials.signer import Signer
+from steersman.serve.credentials.tls import Authority, renew, server_context
 from steersman.serve.files import FileError
 from steersman.serve.http import Handler, ListenError, Server, serve
-from steersman.serve.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
-from steersman.serve.signer import Signer
-from steersman.serve.tls import Authority, renew, server_context
 
 log = logging.getLogger("steersman.run")
 

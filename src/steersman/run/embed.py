@@ -25,7 +25,7 @@ from steersman.run.local import LocalClient
 from steersman.run.scratch import Scratch
 from steersman.run.workspace import KUBELET, SCHEDULER, Workspace
 from steersman.run.workspaces import GROUP, PREFIX, ROOT
-from steersman.serve.kubeconfig import read_token, write_kubeconfig
+from steersman.serve.credentials.kubeconfig import read_token, write_kubeconfig
 
 log = logging.getLogger("steersman.run")
 

@@ -32,7 +32,7 @@ from steersman.run.questions import Questions
 from steersman.run.shared import share_parsed_values
 from steersman.run.tell import Teller
 from steersman.serve.asking import Asked, Trail
-from steersman.serve.signer import Signer
+from steersman.serve.credentials.signer import Signer
 from steersman.serve.wakeups import Wakeups
 
 log = logging.getLogger("steersman.run")

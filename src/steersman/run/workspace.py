@@ -32,11 +32,11 @@ from steersman.run.head import Heads
 from steersman.run.loops import Loops
 from steersman.run.virtual import make_nodes
 from steersman.serve.app import App
+from steersman.serve.credentials.signer import Signer
+from steersman.serve.credentials.tls import Authority
+from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.hooks import Hooks
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
-from steersman.serve.signer import Signer
-from steersman.serve.tls import Authority
-from steersman.serve.tokens import Tokens
 
 log = logging.getLogger("steersman.run")
 

@@ -12,9 +12,9 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind
 from steersman.kernel.object import Object
 from steersman.serve.accept import JSON, PARTIAL_LIST, TABLE, Form
-from steersman.serve.column import Columns
 from steersman.serve.message import Response
 from steersman.serve.render import object_json, partial, row
+from steersman.serve.table.column import Columns
 
 STREAMED: Final = 2000
 """Lists of more objects are written piece by piece, so that others get their turn meanwhile."""

@@ -16,17 +16,15 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import aliases, errors, preconditions, versions
-from steersman.api.authz import forbidden
+from steersman.api.access.authz import forbidden
+from steersman.api.access.rbac import Ask
+from steersman.api.access.review import REVIEWS
+from steersman.api.access.user import User
 from steersman.api.kinds import VERBS, Kind
 from steersman.api.preconditions import MADE_BY_UPDATE
-from steersman.api.rbac import Ask
-from steersman.api.review import REVIEWS
-from steersman.api.user import User
 from steersman.kernel.object import Key
 from steersman.kernel.ports import NodeStreams
-from steersman.serve import issuer, openapi_v2, reviews
 from steersman.serve.accept import TABLE, Form, discovery_of, form_of
-from steersman.serve.access import Access
 from steersman.serve.answer import (
     JSON_HEADERS,
     STREAMED,
@@ -43,11 +41,13 @@ from steersman.serve.asked import asked
 from steersman.serve.backend import Backend
 from steersman.serve.bindings import BINDING, bind_named
 from steersman.serve.change import Change, Changed
-from steersman.serve.columns import columns_of
-from steersman.serve.computed import COMPUTED, Seen, objects
-from steersman.serve.connect import connect
 from steersman.serve.converting import Converter
-from steersman.serve.discovery import Discovery
+from steersman.serve.credentials import issuer, reviews
+from steersman.serve.credentials.access import Access
+from steersman.serve.credentials.tokens import Tokens
+from steersman.serve.documents import openapi_v2
+from steersman.serve.documents.discovery import Discovery
+from steersman.serve.documents.openapi import OpenApi
 from steersman.serve.encoding import compressed
 from steersman.serve.frames import Frames
 from steersman.serve.health import PATHS as HEALTH_PATHS
@@ -55,18 +55,19 @@ from steersman.serve.health import Check, Health
 from steersman.serve.hooks import Hooks
 from steersman.serve.listing import check_not_ahead, list_page, next_page
 from steersman.serve.lists import Kept, Lists
-from steersman.serve.logs import log_answer
 from steersman.serve.message import Request, Response
-from steersman.serve.openapi import OpenApi
 from steersman.serve.options import ListOptions, list_options, revision
 from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
 from steersman.serve.served import DEPRECATED, Served
-from steersman.serve.target import POD
+from steersman.serve.streams.connect import connect
+from steersman.serve.streams.logs import log_answer
+from steersman.serve.streams.target import POD
+from steersman.serve.table.columns import columns_of
+from steersman.serve.table.computed import COMPUTED, Seen, objects
 from steersman.serve.telemetry import CONTENT_TYPE as METRICS_TYPE
 from steersman.serve.telemetry import Asked, Telemetry
-from steersman.serve.tokens import Tokens
 from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
 from steersman.serve.watchers import Watchers

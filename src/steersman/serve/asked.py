@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from steersman.api.access.rbac import Ask
 from steersman.api.errors import ApiError
 from steersman.api.field_select import FieldSelector
-from steersman.api.rbac import Ask
 from steersman.serve.message import Query, Request
 
 VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

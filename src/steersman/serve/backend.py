@@ -7,7 +7,7 @@ from typing import Protocol
 from steersman.api.begin import Api
 from steersman.kernel.effect import GK, Event, Reply, Request
 from steersman.kernel.store import Store
-from steersman.serve.signer import Signer
+from steersman.serve.credentials.signer import Signer
 
 
 class Backend(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from steersman.api import aliases, errors, eviction
+from steersman.api.access.user import User
 from steersman.api.kinds import Kind
-from steersman.api.patched import accepted, patched
+from steersman.api.patching.patched import accepted, patched
 from steersman.api.sent import meta_of
-from steersman.api.user import User
 from steersman.kernel import effect
 from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object

@@ -17,8 +17,8 @@ from math import inf
 
 from steersman.serve.limits import Limits
 from steersman.serve.message import Request, Response, response_head, status_response
-from steersman.serve.pipe import Pipe
 from steersman.serve.reader import BODY, FRESH, HEAD, IDLE, Reader, Screen
+from steersman.serve.streams.pipe import Pipe
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -14,8 +14,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
 
-from steersman.api import conversion, errors, versions
-from steersman.api.conversion import Unconverted, place
+from steersman.api import errors, versions
+from steersman.api.crd import conversion
+from steersman.api.crd.conversion import Unconverted, place
 from steersman.api.kinds import Kind
 from steersman.kernel.effect import ListQuery
 from steersman.kernel.object import Object

@@ -16,16 +16,16 @@ from steersman.api.admission.priority import SYSTEM_CLASSES
 from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
 from steersman.api.errors import AlreadyExists, internal
-from steersman.api.flow_rules import first_objects
 from steersman.api.kinds import Kinds
 from steersman.api.policy import born, default_policy
+from steersman.api.rules.flow_rules import first_objects
 from steersman.kernel.changelog import ChangeLog
 from steersman.kernel.effect import GK, Call, Commit, Event, Reply, Request, reply_of
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
 from steersman.serve.asking import ASKED, MAX_BEGINS, Asked, Asking, Trail, too_often
+from steersman.serve.credentials.signer import Signer
 from steersman.serve.hooks import Hooks
-from steersman.serve.signer import Signer
 from steersman.serve.wakeups import Wakeups
 
 NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")

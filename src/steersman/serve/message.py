@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from steersman.serve.pipe import Pipe
+from steersman.serve.streams.pipe import Pipe
 
 # A list with both selectors, limit, continue and the watch switches uses about ten parameters; a thousand
 # is far beyond any client and bounds what one target can cost to split.

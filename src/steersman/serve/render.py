@@ -14,8 +14,8 @@ import orjson
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import Manager, Object
 from steersman.serve.accept import PARTIAL, PARTIAL_LIST, TABLE, Form
-from steersman.serve.column import Columns
-from steersman.serve.pod_row import pod_conditions
+from steersman.serve.table.column import Columns
+from steersman.serve.table.pod_row import pod_conditions
 
 MAX_FIELD_SETS: Final = 1 << 13
 """Field sets kept as bytes: all of a large cluster's, at about 1 KB each."""

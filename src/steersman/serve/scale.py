@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api import errors, patch, preconditions, versions
-from steersman.api.custom import ScalePaths
+from steersman.api import errors, preconditions, versions
+from steersman.api.crd.custom import ScalePaths
 from steersman.api.kinds import Kind, Kinds
-from steersman.api.patched import accepted
+from steersman.api.patching import patch
+from steersman.api.patching.patched import accepted
+from steersman.api.patching.strategic import strategic_merge
 from steersman.api.select import LabelSelector
 from steersman.api.sent import meta_of
-from steersman.api.strategic import strategic_merge
 from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object
 from steersman.serve.body import read_object, read_patch

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from steersman.api import pod_parts
+from steersman.api.access.review import REVIEWS
 from steersman.api.aliases import aliases
-from steersman.api.custom import version_rank
+from steersman.api.crd.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
-from steersman.api.review import REVIEWS
-from steersman.serve.computed import COMPUTED, METRICS_KINDS, REGISTRATION, priority_of, readable
+from steersman.serve.table.computed import COMPUTED, METRICS_KINDS, REGISTRATION, priority_of, readable
 
 GK = tuple[str, str]
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import errors, versions
-from steersman.api.definition import CRD
+from steersman.api.crd.definition import CRD
 from steersman.api.kinds import Kind, UnknownKind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.api.pod_security import told, violations
+from steersman.api.rules.pod_security import told, violations
 from tests.api.admission.scene import admitted
 from tests.api.cluster import pod, refused
 

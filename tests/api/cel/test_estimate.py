@@ -9,7 +9,7 @@ from steersman.api.cel.declare import declared
 from steersman.api.cel.estimate import most
 from steersman.api.cel.rule_faults import rule_faults
 from steersman.api.cel.rules import compiled
-from steersman.api.structural import from_structural
+from steersman.api.crd.structural import from_structural
 
 VECTORS = json.loads(Path(__file__).with_name("costs.json").read_text())
 """Written by scripts/protobuf/celcost: the real estimates of rules about one schema."""

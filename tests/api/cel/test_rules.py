@@ -6,9 +6,9 @@ from steersman.api.begin import Api
 from steersman.api.cel.rule_faults import rule_faults
 from steersman.api.cel.values import equal
 from steersman.api.cel.view import seen
+from steersman.api.crd.structural import from_structural
 from steersman.api.errors import Invalid
 from steersman.api.kinds import Kinds
-from steersman.api.structural import from_structural
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.serve.memory import MemoryBackend

@@ -17,7 +17,7 @@ import pytest
 
 from steersman.api.errors import ApiError
 from steersman.kernel.value import thaw
-from steersman.serve.tls import Authority, server_context
+from steersman.serve.credentials.tls import Authority, server_context
 from tests.interop.clients.samples import NAMESPACE, a_definition, a_pod
 
 OPERATORS = Path(__file__).parent / "operators"

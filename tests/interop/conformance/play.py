@@ -17,9 +17,9 @@ from steersman.api.admission.standard import TAKEN_BACK, standard
 from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
 from steersman.serve.app import App
+from steersman.serve.credentials.tokens import Identity, Tokens
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Headers, Request
-from steersman.serve.tokens import Identity, Tokens
 from tests.interop.conformance.normal import HEADERS
 from tests.interop.conformance.sequence import JSON, Case, Json, Step, fill
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steersman.api.access.user import User
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.kinds import Kind
-from steersman.api.user import User
 from steersman.kernel.effect import Request
 
 OPTIONS: Final[Mapping[str, str]] = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions"}

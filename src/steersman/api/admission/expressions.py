@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from steersman.api.access.authz import Rbac
+from steersman.api.access.rbac import Ask as Right
+from steersman.api.access.user import User, account_groups, account_of
 from steersman.api.admission.about import in_version, request_json, user_of
 from steersman.api.admission.plugin import Attempt
-from steersman.api.authz import Rbac
 from steersman.api.cel.environment import CALL_LIMIT, Budget, Environment, Program, with_json_patch
 from steersman.api.cel.faults import CelError, CompileError, CostExceeded
 from steersman.api.cel.library.authz import Answer, Ask, Authorizer, Judge, Resource
 from steersman.api.cel.types import BOOL, DYN, INT, OPAQUE, STRING, TIMESTAMP, Type, list_of, map_of, object_of
 from steersman.api.cel.values import Fields
 from steersman.api.kinds import Kind
-from steersman.api.rbac import Ask as Right
-from steersman.api.user import User, account_groups, account_of
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
 

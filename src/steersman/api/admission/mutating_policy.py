@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
-from steersman.api import apply, errors
+from steersman.api import errors
+from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
 from steersman.api.admission.about import user_of
 from steersman.api.admission.expressions import Composed, Evaluation, Expression, Problem, Uses, compiled
 from steersman.api.admission.match import GROUP, Matching
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin, Verdict
 from steersman.api.admission.policy import Binding, Misconfigured, bindings_by_policy, matching_of, params_of
-from steersman.api.authz import Rbac
 from steersman.api.cel.environment import CONDITIONS_BUDGET, OBJECT_BUDGET
 from steersman.api.cel.frame import Made
 from steersman.api.cel.values import Fields, Uint
 from steersman.api.kinds import GK, Kind
-from steersman.api.patch import json_patch
+from steersman.api.patching import apply
+from steersman.api.patching.patch import json_patch
 from steersman.api.schema import Schema
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY, freeze

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from steersman.api.admission.match import Matching
 from steersman.api.admission.plugin import Attempt
-from steersman.api.definition import CRD, declared_kinds
+from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.select import LabelSelector

@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import errors, pod_security
+from steersman.api import errors
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin, Verdict
 from steersman.api.errors import Cause
+from steersman.api.rules import pod_security
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 

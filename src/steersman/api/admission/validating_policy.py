@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from steersman.api import errors
+from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
 from steersman.api.admission.about import user_of
 from steersman.api.admission.expressions import Composed, Evaluation, Expression, Problem, Uses, compiled
 from steersman.api.admission.match import GROUP, Matching
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Answer, Attempt, Plugin, Verdict
 from steersman.api.admission.policy import Binding, Misconfigured, bindings_by_policy, matching_of, params_of
-from steersman.api.authz import Rbac
 from steersman.api.cel.environment import CONDITIONS_BUDGET, MAX_MESSAGE, OBJECT_BUDGET
 from steersman.api.kinds import GK, Kind
 from steersman.kernel.object import Object

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import orjson
 
 from steersman.api import errors
+from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
 from steersman.api.admission.about import in_version, request_json, user_of
 from steersman.api.admission.expressions import Evaluation, Expression, Problem, Uses
@@ -20,10 +21,9 @@ from steersman.api.admission.hook import DEFAULT_TIMEOUT, Hook
 from steersman.api.admission.match import GROUP, Matching
 from steersman.api.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Answer, Ask, Attempt, Plugin, Verdict
 from steersman.api.admission.service import place_of
-from steersman.api.authz import Rbac
 from steersman.api.cel.environment import CONDITIONS_BUDGET
 from steersman.api.kinds import GK, Kind
-from steersman.api.patch import json_patch
+from steersman.api.patching.patch import json_patch
 from steersman.kernel.object import Object
 from steersman.kernel.value import freeze
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from steersman.api.cel.declare import MAX_REQUEST, declared
 from steersman.api.cel.estimate import MOST, most
 from steersman.api.cel.rules import Rule, compiled
-from steersman.api.custom_rules import has_rules
+from steersman.api.crd.custom_rules import has_rules
 from steersman.api.errors import Cause
 from steersman.api.schema import Schema
 

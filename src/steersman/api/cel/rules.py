@@ -17,7 +17,7 @@ from steersman.api.cel.faults import CelError, CompileError, CostExceeded
 from steersman.api.cel.types import optional_of
 from steersman.api.cel.values import NONE, Optional
 from steersman.api.cel.view import seen
-from steersman.api.custom_rules import has_rules
+from steersman.api.crd.custom_rules import has_rules
 from steersman.api.errors import Cause
 from steersman.api.schema import Schema
 

@@ -1,0 +1,1 @@
+"""Who a request is made by, and what they may do."""

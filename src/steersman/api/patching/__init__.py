@@ -1,0 +1,1 @@
+"""The four kinds of patch, and what they leave of an object."""

@@ -1,0 +1,1 @@
+"""Who clients are: certificates, tokens, and the authority behind them."""

@@ -1,0 +1,117 @@
+"""Who asks, and whether they may. There is nothing anonymous but the bare answers of /healthz, /livez and /readyz.
+
+A client says who it is by a certificate of our authority, by a token of the token store (the administrator's), or by a
+service account's token. What it may do is decided by RBAC over the store. A watch is authorized when it begins, as in
+Kubernetes: rights that are withdrawn later end at its timeout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from steersman.api import errors
+from steersman.api.access.authz import Decision, Rbac, forbidden
+from steersman.api.access.rbac import Ask
+from steersman.api.access.token_request import ISSUER
+from steersman.api.access.user import AUTHENTICATED, UNAUTHENTICATED, User
+from steersman.serve.backend import Backend
+from steersman.serve.credentials.accounts import Rejected, judge
+from steersman.serve.credentials.impersonate import impersonated, wanted
+from steersman.serve.credentials.tls import TLSError, subject_of
+from steersman.serve.credentials.tokens import Tokens
+from steersman.serve.message import Request
+
+BEARER: Final = "bearer "
+BAD_TOKEN: Final = "invalid bearer token"
+CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
+STREAMS: Final = frozenset({"attach", "exec", "portforward"})
+"""Parts of a pod that need the verb create however they are asked for (Kubernetes 1.35 and later)."""
+
+
+class Authenticated(NamedTuple):
+    """What came of a token: a user, and the audiences asked for that it was issued for; or what is wrong with it."""
+
+    user: User | None
+    audiences: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class Access:
+    """Authentication and authorization in front of one backend."""
+
+    def __init__(self, backend: Backend, tokens: Tokens) -> None:
+        self.backend = backend
+        self.tokens = tokens
+        self.rbac = Rbac()
+
+    def user_of(self, request: Request, ask: Ask) -> User:
+        """Who sent a request, or whom it may act as for what it asks. Raises ApiError 401; 403 for impersonation."""
+        user = self._authenticate(request)
+        want = wanted(request.headers)
+        return user if want is None else impersonated(user, want, ask, self._check)
+
+    def known(self, request: Request) -> None:
+        """Raises ApiError 401 unless the request's credentials are somebody's."""
+        self._authenticate(request)
+
+    def decide(self, user: User, ask: Ask) -> Decision:
+        """Whether a user may do that now."""
+        return self.rbac.decide(self.backend.store, user, ask)
+
+    def authorize(self, user: User, ask: Ask) -> None:
+        """Raises ApiError 403 unless the user may."""
+        self._check(user, ask)
+        if ask.part in STREAMS and ask.verb == "get":  # a WebSocket begins with GET, and yet is no reading
+            self._check(user, ask._replace(verb="create"))
+
+    def _check(self, user: User, ask: Ask) -> None:
+        decision = self.decide(user, ask)
+        if not decision.allowed:
+            raise forbidden(user, ask, decision.reason)
+
+    def by_token(self, token: str, audiences: tuple[str, ...] = ()) -> Authenticated:
+        """Whom a bearer token speaks for towards `audiences` (this server, when there are none)."""
+        found = self.tokens.identify(token)
+        if found is not None:
+            return Authenticated(User(found.user, _with_authenticated(found.groups), found.uid), audiences or (ISSUER,))
+        signer = self.backend.signer
+        claims = None if signer is None else signer.verify(token)
+        if claims is None:
+            return Authenticated(None, (), BAD_TOKEN)
+        try:
+            account = judge(self.backend.store, self.backend.now(), token, claims, audiences)
+        except Rejected as error:
+            return Authenticated(None, (), f"[{BAD_TOKEN}, {error}]")
+        return Authenticated(account.user, account.audiences)
+
+    def _authenticate(self, request: Request) -> User:
+        """A certificate was verified by TLS and counts first, as in Kubernetes; a wrong token is never overlooked
+        because of it, though: it is a mistake that its owner should see."""
+        header = request.headers.get("authorization")
+        found = None
+        if header:
+            if header[: len(BEARER)].lower() == BEARER:
+                found = self.by_token(header[len(BEARER) :].strip()).user
+            if found is None:
+                raise errors.unauthorized()
+        if request.peer_certificate is not None:
+            try:
+                return _by_certificate(request.peer_certificate)
+            except TLSError:
+                raise errors.unauthorized() from None
+        if found is None:
+            raise errors.unauthorized()
+        return found
+
+
+@lru_cache(maxsize=1024)  # as tls.subject_of: one entry for each client certificate in use
+def _by_certificate(certificate: bytes) -> User:
+    subject = subject_of(certificate)
+    extra = ((CREDENTIAL, (f"X509SHA256={hashlib.sha256(certificate).hexdigest()}",)),)
+    return User(subject.user, _with_authenticated(subject.groups), "", extra)
+
+
+def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:
+    return groups if AUTHENTICATED in groups or UNAUTHENTICATED in groups else (*groups, AUTHENTICATED)

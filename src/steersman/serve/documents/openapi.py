@@ -1,0 +1,266 @@
+"""/openapi/v3: an index of documents, one for each group version, rendered when first asked for.
+
+kubectl needs them: `explain` reads them, and `apply` and `create` look for the `fieldValidation` parameter on PATCH
+before they leave validation to the server. The bytes are kept with their hash, by which clients cache them for ever.
+Format: OpenAPI 3.0 with the extensions named in the Kubernetes documentation ("OpenAPI V3").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import orjson
+
+from steersman.api import errors
+from steersman.api.kinds import Kind, Kinds
+from steersman.api.patching.patched import accepted
+from steersman.serve.documents.openapi_schema import Components, name_of, ref
+from steersman.serve.message import Request, Response
+from steersman.serve.served import Part, Served, parts_of
+
+META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+ACTIONS: Final = {
+    "get": "get",
+    "list": "list",
+    "watch": "list",
+    "create": "post",
+    "update": "put",
+    "patch": "patch",
+    "delete": "delete",
+    "deletecollection": "deletecollection",
+}
+"""x-kubernetes-action of each verb."""
+IMMUTABLE: Final = (("cache-control", "public, immutable, max-age=31536000"),)
+
+
+def _query(name: str, kind: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": True}}
+
+
+_LIST: Final = [
+    *[_query(n, "string") for n in ("continue", "fieldSelector", "labelSelector", "resourceVersion")],
+    *[_query(n, "string") for n in ("resourceVersionMatch",)],
+    *[_query(n, "integer") for n in ("limit", "timeoutSeconds")],
+    *[_query(n, "boolean") for n in ("allowWatchBookmarks", "sendInitialEvents", "watch")],
+]
+_WRITE: Final = [_query(n, "string") for n in ("dryRun", "fieldManager", "fieldValidation")]
+_METHODS: Final = {"create": "post", "update": "put", "get": "get"}
+_OPENED: Final = [
+    _query("container", "string"),
+    *[_query(n, "boolean") for n in ("stderr", "stdin", "stdout", "tty")],
+]
+_ANSWERED: Final[dict[str, list[dict[str, Any]]]] = {
+    "attach": _OPENED,
+    "exec": [*_OPENED, _query("command", "string")],
+    "portforward": [_query("ports", "integer")],
+    "log": [
+        *[_query(n, "string") for n in ("container", "sinceTime")],
+        *[_query(n, "boolean") for n in ("follow", "previous", "timestamps", "insecureSkipTLSVerifyBackend")],
+        *[_query(n, "integer") for n in ("limitBytes", "sinceSeconds", "tailLines")],
+    ],
+}
+"""Subresources that a pod's node answers, and their parameters."""
+_PARAMETERS: Final[dict[str, list[dict[str, Any]]]] = {
+    "get": [_query("resourceVersion", "string")],
+    "list": _LIST,
+    "create": _WRITE,
+    "update": _WRITE,
+    "patch": [*_WRITE, _query("force", "boolean")],
+    "delete": [
+        *[_query("dryRun", "string"), _query("gracePeriodSeconds", "integer")],
+        _query("propagationPolicy", "string"),
+    ],
+    "deletecollection": _LIST,
+}
+
+
+class OpenApi:
+    """The documents of one set of kinds."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._documents: dict[str, tuple[bytes, str]] = {}
+        self._index: bytes | None = None
+
+    def answer(self, path: str, request: Request) -> Response:
+        """`/openapi/v3` and what is below it. Raises ApiError 404."""
+        if not path:
+            return Response(200, (("content-type", "application/json"),), self.index())
+        found = self.document(path)
+        if found is None:
+            raise errors.resource_not_found()
+        body, digest = found
+        tag = f'"{digest}"'
+        asked = request.query.get("hash")
+        if asked and asked != digest:  # a client with an old index: it keeps the answer under the new name
+            return Response(301, (("location", f"/openapi/v3/{path}?hash={digest}"),))
+        caching = IMMUTABLE if asked else (("cache-control", "no-cache, private"),)
+        if tag in request.headers.get("if-none-match"):
+            return Response(304, (("etag", tag), *caching))
+        return Response(200, (("content-type", "application/json"), ("etag", tag), *caching), body)
+
+    def index(self) -> bytes:
+        """Where each document is. It names hashes, so it renders all of them, once."""
+        if self._index is None:
+            paths = {}
+            for group, versions in self._served.groups.items():
+                for version in versions:
+                    path = f"apis/{group}/{version}" if group else f"api/{version}"
+                    found = self.document(path)
+                    assert found is not None
+                    paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={found[1]}"}
+            self._index = orjson.dumps({"paths": paths})
+        return self._index
+
+    def document(self, path: str) -> tuple[bytes, str] | None:
+        """The document of `api/v1` or `apis/GROUP/VERSION`, and its hash; None when there is none."""
+        found = self._documents.get(path)
+        if found is None:
+            root, _, rest = path.partition("/")
+            group, _, version = rest.partition("/") if root == "apis" else ("", "", rest)
+            kinds = self._served.kinds_of(group, version) if root in ("api", "apis") else []
+            if not kinds or (root == "apis") != bool(group):
+                return None
+            body = orjson.dumps(_document(path, kinds))
+            found = self._documents[path] = (body, hashlib.sha256(body).hexdigest().upper())
+        return found
+
+
+def _document(path: str, kinds: list[Kind]) -> dict[str, Any]:
+    components = Components()
+    paths: dict[str, Any] = {}
+    for kind in kinds:
+        name, gvk = name_of(kind), _gvk(kind.group, kind.version, kind.kind)
+        if kind.origin is None:
+            components.add(name, kind.schema, [gvk])
+        else:
+            components.add_custom(name, kind.origin.openapi, [gvk])
+        if "get" not in kind.verbs:  # a review: it is asked, and there is no list of it
+            below = "namespaces/{namespace}/" if kind.namespaced else ""
+            collection = _collection(kind, name, with_create=True)
+            del collection["get"]
+            paths[f"/{path}/{below}{kind.plural}"] = collection
+            continue
+        components.schemas[f"{name}List"] = _list_schema(kind, name)
+        below = "namespaces/{namespace}/" if kind.namespaced else ""
+        root = f"/{path}/{below}{kind.plural}"
+        paths[root] = _collection(kind, name, with_create=True)
+        if kind.namespaced:
+            paths[f"/{path}/{kind.plural}"] = _collection(kind, name, with_create=False)
+        paths[root + "/{name}"] = _item(kind, name)
+        for part in parts_of(kind):
+            paths[f"{root}/{{name}}/{part.name}"] = _part(kind, part, components)
+    for definition in ("DeleteOptions", "ListMeta", "Patch", "Status"):
+        schema = Kinds.definition(META + definition)
+        components.add(META + definition, schema, _meta_kinds(definition, kinds[0]))
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.36.0"},
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": dict(sorted(components.schemas.items()))},
+    }
+
+
+def _gvk(group: str, version: str, kind: str) -> dict[str, str]:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _meta_kinds(definition: str, kind: Kind) -> list[dict[str, str]]:
+    if definition == "DeleteOptions":
+        return [_gvk(kind.group, kind.version, definition)]
+    return [_gvk("", "v1", definition)] if definition == "Status" else []
+
+
+def _list_schema(kind: Kind, name: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": ref(META + "ListMeta"),
+            "items": {"type": "array", "items": ref(name)},
+        },
+        "x-kubernetes-group-version-kind": [_gvk(kind.group, kind.version, kind.list_kind)],
+    }
+
+
+def _collection(kind: Kind, name: str, with_create: bool) -> dict[str, Any]:
+    out = {"get": _operation(kind, "list", f"{name}List")}
+    if with_create:
+        if "create" in kind.verbs:
+            out["post"] = _operation(kind, "create", name)
+        if "deletecollection" in kind.verbs:
+            out["delete"] = _operation(kind, "deletecollection", META + "Status")
+    return {**out, "parameters": _path_parameters(kind, ["namespace"] if with_create else [])}
+
+
+def _item(kind: Kind, name: str) -> dict[str, Any]:
+    verbs = [verb for verb in ("get", "update", "patch", "delete") if verb in kind.verbs]
+    operations = {
+        method: _operation(kind, verb, META + "Status" if verb == "delete" else name)
+        for verb in verbs
+        if (method := {"update": "put"}.get(verb, verb))
+    }
+    return {**operations, "parameters": _path_parameters(kind, ["name", "namespace"])}
+
+
+def _part(kind: Kind, part: Part, components: Components) -> dict[str, Any]:
+    if part.name in _ANSWERED:
+        answered = {_METHODS[verb]: _answered(kind, verb, part) for verb in part.verbs}
+        return {**answered, "parameters": _path_parameters(kind, ["name", "namespace"])}
+    name = name_of(kind) if part.kind == kind.kind else _definition(part)
+    if part.kind != kind.kind:
+        components.add(name, Kinds.definition(name), [_gvk(part.group, part.version, part.kind)])
+    operations = {_METHODS.get(verb, verb): _operation(kind, verb, name, part) for verb in part.verbs}
+    return {**operations, "parameters": _path_parameters(kind, ["name", "namespace"])}
+
+
+def _answered(kind: Kind, verb: str, part: Part) -> dict[str, Any]:
+    """One way to ask a pod's node: the answer is text, or another protocol."""
+    media = "text/plain" if part.name == "log" else "*/*"
+    action = "get" if part.name == "log" else "connect"
+    return {
+        "tags": [f"core_{kind.version}"],
+        "operationId": f"{action}{verb.title()}{kind.version.title()}{kind.kind}{part.name.title()}",
+        "parameters": _ANSWERED[part.name],
+        "responses": {"200": {"description": "OK", "content": {media: {"schema": {"type": "string"}}}}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _gvk(part.group, part.version, part.kind),
+    }
+
+
+def _definition(part: Part) -> str:
+    return f"io.k8s.api.{part.group.partition('.')[0] or 'core'}.{part.version}.{part.kind}"
+
+
+def _path_parameters(kind: Kind, names: list[str]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in names
+        if name == "name" or kind.namespaced
+    ]
+
+
+def _operation(kind: Kind, verb: str, answers: str, part: Part | None = None) -> dict[str, Any]:
+    """One operation: enough for kubectl's checks and for a generated client."""
+    gvk = _gvk(part.group, part.version, part.kind) if part else _gvk(kind.group, kind.version, kind.kind)
+    codes = {"create": ("200", "201"), "patch": ("200", "201"), "update": ("200", "201")}.get(verb, ("200",))
+    content = {"application/json": {"schema": ref(answers)}}
+    out: dict[str, Any] = {
+        "tags": [f"{kind.group.partition('.')[0] or 'core'}_{kind.version}"],
+        "operationId": f"{verb}{kind.version.title()}{kind.kind}{part.name.title() if part else ''}",
+        "parameters": _PARAMETERS[verb],
+        "responses": {code: {"description": "OK", "content": content} for code in codes},
+        "x-kubernetes-action": ACTIONS[verb],
+        "x-kubernetes-group-version-kind": gvk,
+    }
+    if verb == "patch":
+        types = {media: {"schema": ref(META + "Patch")} for media in sorted(accepted(kind))}
+        out["requestBody"] = {"content": types, "required": True}
+    elif verb in ("create", "update"):
+        out["requestBody"] = {"content": {"*/*": {"schema": ref(answers)}}, "required": True}
+    elif verb in ("delete", "deletecollection"):
+        out["requestBody"] = {"content": {"*/*": {"schema": ref(META + "DeleteOptions")}}}
+    return out

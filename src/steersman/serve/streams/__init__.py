@@ -1,0 +1,1 @@
+"""Long conversations: logs, exec, attach and port-forward, over WebSockets and SPDY."""
