@@ -9,7 +9,6 @@ into annotations, as kube-apiserver puts it there. Source of the facts: kubernet
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -41,7 +40,7 @@ class Alias:
     up: Callable[[Json], Json]
     down: Callable[[Json], Json]
     fields: Mapping[str, str]
-    """Selectable fields whose path is another one in the store."""
+    """Selectable fields beside name and namespace, with their path in the store."""
     check: Callable[[Json, Json | None], list[Cause]]
     """What is wrong with a stored-shape body that was sent in this version; with the old one when there is one."""
 
@@ -108,15 +107,6 @@ def stored(kind: Kind, body: Any, old: Object | None = None) -> Json:
     return made
 
 
-def field_text(kind: Kind, text: str) -> str:
-    """A field selector in the names of the store."""
-    alias: Alias = kind.alias
-    return _FIELD.sub(lambda match: alias.fields.get(match[0], match[0]), text)
-
-
-_FIELD: Final = re.compile(r"(?:(?<=,)|^)[A-Za-z.]+")
-
-
 def _map(value: Any, path: str) -> Json:
     """An object of the body, a copy. Raises ApiError 400."""
     if value is None:
@@ -147,7 +137,11 @@ _STAYING_TOO: Final = ("eventTime", "action", "related", "reportingComponent", "
 
 
 def _event_up(body: Json) -> Json:
-    return {**_rename(body, _EVENT_NAMES), "apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    out = {**_rename(body, _EVENT_NAMES), "apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    for name in ("reportingController", "reportingInstance"):  # which the core group writes when they are empty, too
+        if out.get(name) == "":
+            del out[name]
+    return out
 
 
 def _event_down(body: Json) -> Json:
@@ -345,6 +339,8 @@ _EVENT: Final = Alias(
             for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
         },
         "reportingController": "reportingComponent",
+        "reason": "reason",
+        "type": "type",
     },
     _event_check,
 )

@@ -23,13 +23,13 @@ from steersman.api.bind import bind
 from steersman.api.crd import conversion, crd
 from steersman.api.crd.custom_rules import judged
 from steersman.api.crd.definition import CRD, declared_kinds
-from steersman.api.field_select import field_of
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.patching import apply
 from steersman.api.patching.patched import check_form, write_patched
 from steersman.api.preconditions import NAMESPACE
-from steersman.api.select import METADATA, FieldSelector, LabelSelector
+from steersman.api.select import FieldSelector, LabelSelector
+from steersman.api.selectable import selectable, selected
 from steersman.api.sent import meta_of
 from steersman.api.times import time_text
 from steersman.api.write import By, Written
@@ -40,18 +40,6 @@ from steersman.kernel.value import EMPTY
 
 MAX_LIST_PAGE: Final = 100_000
 """Most objects in one page: a bound on what one request can make the server hold."""
-POD_FIELDS: Final = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
-SELECTABLE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("", "Pod"): POD_FIELDS,
-    ("", "Event"): ("involvedObject.apiVersion", "involvedObject.fieldPath", "involvedObject.kind",
-                    "involvedObject.name", "involvedObject.namespace", "involvedObject.resourceVersion",
-                    "involvedObject.uid", "reason", "reportingComponent", "type"),
-    ("", "Namespace"): ("status.phase",),
-    ("", "Node"): ("spec.unschedulable",),
-    ("", "Secret"): ("type",),
-    ("apps", "ReplicaSet"): ("status.replicas",),
-}  # fmt: skip
-"""Fields beside name and namespace by which kube-apiserver lets a kind be selected."""
 POD: Final = ("", "Pod")
 TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 GENERATE_TRIES: Final = 8
@@ -157,8 +145,7 @@ class Api:
         if not isinstance(fields, str):
             raise errors.bad_request("a field selector is text, such as metadata.name=web")
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.compile(labels)
-        own = SELECTABLE.get(kind.gk, ()) if kind.origin is None else kind.origin.selectable
-        by_field = FieldSelector.parse(fields, (*METADATA, *own)) if fields else None
+        by_field = FieldSelector.parse(fields, selectable(kind)) if fields else None
         node = by_field.required("spec.nodeName") if by_field is not None and kind.gk == ("", "Pod") else None
         text = str(selector) + (f" fields {by_field}" if by_field else "")
         if selector.empty and by_field is None:
@@ -170,7 +157,7 @@ class Api:
             if by_field is None:
                 return True
             seen = versions.shown(kind, obj) if kind.custom else obj
-            return by_field.matches(lambda path: field_of(seen, path))
+            return by_field.matches(lambda path: selected(seen, path))
 
         return ListQuery(kind.gk, namespace, "node" if node else "", node or "", text, matches)
 

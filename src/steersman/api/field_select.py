@@ -6,7 +6,7 @@ escapes, messages): apimachinery `pkg/fields` and `pkg/runtime/conversion.go`, r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -160,10 +160,31 @@ def _unsupported(name: str, supported: Collection[str]) -> ApiError:
     return bad_request(f"field label not supported: {name[:200]} (use one of {listed})")
 
 
+class _Anything(Collection[str]):
+    """A set of fields that has every field."""
+
+    def __contains__(self, field: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def required_name(text: str) -> str:
+    """The one name that a field selector lets pass, whatever else it says; "" where it names none or is wrong."""
+    try:
+        return FieldSelector.parse(text, _Anything()).required("metadata.name") or ""
+    except ApiError:
+        return ""
+
+
 def field_of(obj: Object, path: str) -> Any:
     """The value at a dotted path, for field selectors; "" where there is none."""
-    if path == "spec.nodeName":
-        return obj.node or ""
+    if path == "spec.nodeName" and obj.node:
+        return obj.node
     first, *names_below = path.split(".")
     value: Any
     if first == "metadata":

@@ -26,6 +26,8 @@ GK = tuple[str, str]
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """The verbs of an ordinary stored kind, sorted."""
+CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""Those of a custom kind, in the order in which kube-apiserver tells them."""
 TERMINATING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 """The verbs of a custom kind whose definition is being deleted."""
 _PART_VERBS: Final = ("get", "patch", "update")
@@ -327,7 +329,7 @@ def custom_kind(
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
             namespaced=spec["scope"] == "Namespaced",
-            verbs=TERMINATING_VERBS if terminating else VERBS,
+            verbs=TERMINATING_VERBS if terminating else CUSTOM_VERBS,
             subresources=parts,
             schema=schemas[name],
             endpoints=tuple([Subresource(part, *body, verbs=_PART_VERBS) for part, body in bodies]),

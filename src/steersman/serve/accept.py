@@ -13,6 +13,7 @@ from steersman.api import errors
 
 MAX_ACCEPT: Final = 4096
 """Characters of an Accept header; the longest real ones have about 300."""
+META_VERSION: Final = "meta.k8s.io/v1"
 TABLE: Final = "Table"
 PARTIAL: Final = "PartialObjectMetadata"
 PARTIAL_LIST: Final = "PartialObjectMetadataList"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import aliases, errors, preconditions, versions
+from steersman.api import errors, preconditions, versions
 from steersman.api.access.authz import forbidden
 from steersman.api.access.rbac import Ask
 from steersman.api.access.review import REVIEWS
@@ -56,7 +56,7 @@ from steersman.serve.hooks import Hooks
 from steersman.serve.listing import check_not_ahead, list_page, next_page
 from steersman.serve.lists import Kept, Lists
 from steersman.serve.message import Request, Response
-from steersman.serve.options import ListOptions, list_options, revision
+from steersman.serve.options import ListOptions, list_options, revision, watch_named
 from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
@@ -317,8 +317,8 @@ class App:
 
     async def _list(self, request: Request, user: User, route: Route, shown: Shown) -> Response:
         options = list_options(request.query)
-        if route.kind.alias is not None and options.fields:
-            options = options._replace(fields=aliases.field_text(route.kind, options.fields))
+        if route.watch:
+            options = watch_named(options, route.name)
         if options.watch:
             self.watchers.check(user.name)
             asks = self.converter if route.kind.origin is not None and route.kind.origin.webhook is not None else None
@@ -400,6 +400,8 @@ def _list_meta(rev: int, token: str, remaining: int | None) -> dict[str, Any]:
 def _verb(request: Request, route: Route) -> str:
     """The API verb of a request, as authorization names it; one that no kind has for other methods."""
     method, named = request.method, bool(route.name)
+    if route.watch:
+        return "watch" if method == "GET" else method
     if method == "GET":
         return "get" if named else "watch" if request.query.flag("watch") else "list"
     if method == "POST" and (route.part is not None or not named):

@@ -6,12 +6,10 @@ pkg/endpoints/request/requestinfo.go, release 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from typing import Final
 
 from steersman.api.access.rbac import Ask
-from steersman.api.errors import ApiError
-from steersman.api.field_select import FieldSelector
+from steersman.api.field_select import required_name
 from steersman.serve.message import Query, Request
 
 VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -44,26 +42,8 @@ def asked(request: Request, segments: list[str]) -> Ask:
     return Ask(verb, group, resource, part, namespace, name)
 
 
-class _Anything(Collection[str]):
-    """A set of fields that has every field."""
-
-    def __contains__(self, field: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
 def _selected(query: Query) -> str:
     """The one name a list or watch is narrowed to: rights on that name are enough for it."""
     text = query.get("fieldSelector")
-    if "metadata.name" not in text:
-        return ""
-    try:
-        name = FieldSelector.parse(text, _Anything()).required("metadata.name") or ""
-    except ApiError:
-        return ""
+    name = required_name(text) if "metadata.name" in text else ""
     return "" if name in (".", "..") or "/" in name or "%" in name else name

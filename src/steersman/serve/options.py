@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api import errors
 from steersman.api.errors import Cause
+from steersman.api.field_select import escape, required_name
 from steersman.api.kinds import Kinds
 from steersman.api.schema import Schema
 from steersman.serve.message import Query
@@ -21,6 +22,9 @@ VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
 META: Final = "meta.k8s.io"
 DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+
+
+CONTINUED: Final = "resourceVersionMatch is forbidden when continue is provided"
 
 
 class ListOptions(NamedTuple):
@@ -90,7 +94,7 @@ def list_options(query: Query) -> ListOptions:
     options = ListOptions(
         labels=query.get("labelSelector"),
         fields=query.get("fieldSelector"),
-        limit=_integer(query, "limit"),
+        limit=_integer(query, "limit") if watch or version != "0" else 0,  # what may be old is not cut into pages
         token=token,
         rev=revision(version) if version else None,
         match=match,
@@ -107,6 +111,14 @@ def list_options(query: Query) -> ListOptions:
     return options
 
 
+def watch_named(options: ListOptions, name: str) -> ListOptions:
+    """What a path below `/watch/` asks for, of one object if it names one. Raises ApiError 400."""
+    fields = f"metadata.name={escape(name)}" if name else options.fields
+    if name and options.fields and required_name(options.fields) != name:
+        raise errors.bad_request("fieldSelector metadata.name doesn't match requested name")
+    return options._replace(watch=True, fields=options.fields or fields)
+
+
 def _list_causes(options: ListOptions) -> list[Cause]:
     match = options.match
     causes = []
@@ -118,7 +130,7 @@ def _list_causes(options: ListOptions) -> list[Cause]:
         detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         causes.append(Cause.forbidden("resourceVersionMatch", detail))
     if options.token:
-        causes.append(Cause.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is set"))
+        causes.append(Cause.forbidden("resourceVersionMatch", CONTINUED))
     if match not in ("Exact", "NotOlderThan"):
         causes.append(Cause.unsupported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
     if match == "Exact" and options.rev == 0:
@@ -128,20 +140,22 @@ def _list_causes(options: ListOptions) -> list[Cause]:
 
 
 def _watch_causes(options: ListOptions) -> list[Cause]:
-    match = options.match
-    if options.initial_events is None:
-        if match:
-            detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            return [Cause.forbidden("resourceVersionMatch", detail)]
-        return []
+    match, initial = options.match, options.initial_events
+    if not match and initial is None and not options.rev:
+        match, initial = "NotOlderThan", True  # what a watch without a revision means
     causes = []
-    if not match:
+    if initial is not None and match != "NotOlderThan":
         detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         causes.append(Cause.forbidden("resourceVersionMatch", detail))
-    elif match != "NotOlderThan":
+    if not match:
+        return causes
+    if initial is None:
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(Cause.forbidden("resourceVersionMatch", detail))
+    if match != "NotOlderThan":
         causes.append(Cause.unsupported("resourceVersionMatch", match, ["NotOlderThan"]))
     if options.token:
-        causes.append(Cause.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for continue"))
+        causes.append(Cause.forbidden("resourceVersionMatch", CONTINUED))
     return causes
 
 

@@ -11,15 +11,17 @@ from typing import Any, Final
 
 import orjson
 
+from steersman.api.born import TEMPLATE_GENERATION
 from steersman.kernel.fieldset import FieldSet
 from steersman.kernel.object import Manager, Object
-from steersman.serve.accept import PARTIAL, PARTIAL_LIST, TABLE, Form
+from steersman.serve.accept import META_VERSION, PARTIAL, PARTIAL_LIST, TABLE, Form
 from steersman.serve.table.column import Columns
 from steersman.serve.table.pod_row import pod_conditions
 
 MAX_FIELD_SETS: Final = 1 << 13
 """Field sets kept as bytes: all of a large cluster's, at about 1 KB each."""
 POD: Final = ("", "Pod")
+DAEMON_SET: Final = ("apps", "DaemonSet")
 _field_sets: dict[int, tuple[FieldSet, orjson.Fragment]] = {}
 
 
@@ -78,7 +80,13 @@ def _with_node(obj: Object) -> orjson.Fragment:
 
 def partial(obj: Object) -> dict[str, Any]:
     """PartialObjectMetadata."""
-    return {"kind": PARTIAL, "apiVersion": "meta.k8s.io/v1", "metadata": metadata(obj)}
+    meta = metadata(obj)
+    # This annotation kube-apiserver adds to whole objects only, as it writes them out.
+    if obj.key.gk == DAEMON_SET and TEMPLATE_GENERATION in meta.get("annotations", ()):
+        meta["annotations"] = {key: text for key, text in meta["annotations"].items() if key != TEMPLATE_GENERATION}
+        if not meta["annotations"]:
+            del meta["annotations"]
+    return {"kind": PARTIAL, "apiVersion": META_VERSION, "metadata": meta}
 
 
 def in_form(obj: Object, form: Form, include: str, now: int, columns: Columns | None = None) -> bytes:
@@ -96,7 +104,7 @@ def table(objects: Iterable[Object], columns: Columns, include: str, now: int, m
     return orjson.dumps(
         {
             "kind": TABLE,
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": META_VERSION,
             "metadata": meta,
             "columnDefinitions": columns.definitions(),
             "rows": [row(obj, columns.row, include, now) for obj in objects],
@@ -112,6 +120,6 @@ def row(obj: Object, cells: Any, include: str, now: int) -> dict[str, Any]:
         out["conditions"] = conditions
     if include == "Object":
         out["object"] = orjson.Fragment(object_json(obj))
-    elif include != "None":
-        out["object"] = partial(obj)
+    else:
+        out["object"] = None if include == "None" else partial(obj)
     return out

@@ -20,6 +20,8 @@ class Route(NamedTuple):
     namespace: str
     name: str
     part: Part | None = None
+    watch: bool = False
+    """The path says that it is a watch: an old way to do so."""
 
     @property
     def resource(self) -> str:
@@ -44,7 +46,9 @@ def resource_route(served: Served, segments: list[str]) -> Route:
     core = segments[0] == "api"
     group, version = ("", segments[1]) if core else (segments[1], segments[2])
     rest = segments[2:] if core else segments[3:]
-    namespace = ""
+    watch, namespace = rest[0] == "watch" and len(rest) > 1, ""
+    if watch:
+        rest = rest[1:]
     if rest[0] == "namespaces" and len(rest) > 2 and not (group == "" and _is_part_of_namespace(rest)):
         namespace, rest = rest[1], rest[2:]
     plural, name, part_name = (*rest, "", "", "")[:3]
@@ -54,6 +58,8 @@ def resource_route(served: Served, segments: list[str]) -> Route:
     if kind.namespaced and not namespace and name:
         raise _not_found(f"{kind.plural} are in namespaces")
     part = None
+    if part_name and watch:
+        raise _not_found("")
     if part_name:
         part = part_of(kind, part_name)
         if part is None:
@@ -61,7 +67,7 @@ def resource_route(served: Served, segments: list[str]) -> Route:
                 raise errors.not_found(kind.plural, name, kind.group)
             known = part_name in kind.subresources
             raise _not_found(f"{kind.plural}/{part_name} is not served by this version" if known else "")
-    return Route(kind, namespace, name, part)
+    return Route(kind, namespace, name, part, watch)
 
 
 def _is_part_of_namespace(rest: list[str]) -> bool:

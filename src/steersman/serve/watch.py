@@ -21,7 +21,8 @@ from steersman.api.kinds import Kind, UnknownKind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Object
-from steersman.serve.accept import TABLE
+from steersman.kernel.value import freeze
+from steersman.serve.accept import META_VERSION, PARTIAL, TABLE
 from steersman.serve.answer import Shown
 from steersman.serve.backend import Backend
 from steersman.serve.converting import Converter
@@ -44,6 +45,8 @@ SHARED_EVENTS: Final = 200
 BATCH_BYTES: Final = 500
 """What keeping a batch costs beside its bytes, for those that are empty."""
 INITIAL_END: Final = "k8s.io/initial-events-end"
+NOBODY: Final = freeze({"metadata": {"name": ""}})
+"""What the cells of a bookmark are of."""
 
 
 GAP_EACH: Final = 0.000_1
@@ -235,18 +238,26 @@ class Watch:
         return None
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
-        meta: dict[str, Any] = {"resourceVersion": str(self.rev), "creationTimestamp": None}
+        meta: dict[str, Any] = {"resourceVersion": str(self.rev)}
         if annotations:
             meta["annotations"] = annotations
         body: dict[str, Any] = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta}
-        if self.shown.columns is not None:
-            columns = self.shown.columns.definitions()
-            row = {"cells": [""] * len(columns), "object": body}
-            body = {"kind": TABLE, "apiVersion": "meta.k8s.io/v1", "metadata": meta}
-            body |= {"columnDefinitions": columns, "rows": [row]}
-        elif self.shown.form.kind:
-            body |= {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-        return frame("BOOKMARK", orjson.dumps(body))
+        columns, form = self.shown.columns, self.shown.form
+        if columns is None and not form.kind:
+            return frame("BOOKMARK", orjson.dumps(body))
+        named = {**body, "kind": PARTIAL, "apiVersion": META_VERSION}
+        if columns is None:
+            return frame("BOOKMARK", orjson.dumps(named))
+        include = self.shown.include
+        shown = None if include == "None" else body if include == "Object" else named
+        table = {
+            "kind": TABLE,
+            "apiVersion": META_VERSION,
+            "metadata": {"resourceVersion": str(self.rev)},
+            "columnDefinitions": columns.definitions(),
+            "rows": [{"cells": columns.row(NOBODY, self.backend.now()), "object": shown}],
+        }
+        return frame("BOOKMARK", orjson.dumps(table))
 
 
 def _failed(error: errors.ApiError) -> bytes:

@@ -252,13 +252,16 @@ class _LocalStream:
         self.task = self.loop.create_task(self._read())
 
     async def _read(self) -> None:
-        if not isinstance(self.response.body, bytes):
-            async for chunk in self.response.body:
-                self.told += chunk
+        if isinstance(self.response.body, bytes):
+            self.told += self.response.body if self.response.status == 200 else b""
+            return
+        async for chunk in self.response.body:
+            self.told += chunk
 
     def head(self) -> Answer:
         body = self.response.body
-        return self.response.status, _pairs(self.response.headers), body if isinstance(body, bytes) else b""
+        failed = isinstance(body, bytes) and self.response.status != 200
+        return self.response.status, _pairs(self.response.headers), body if failed else b""
 
     def end(self) -> bytes:
         self.loop.run_until_complete(self._quiet())

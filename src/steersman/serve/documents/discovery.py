@@ -51,7 +51,9 @@ class Discovery:
 
         def document() -> dict[str, Any]:
             rows = [row for kind in kinds for row in _rows(kind)]
-            name = f"{group}/{version}" if group else version
+            if not group:  # kube-apiserver leaves the apiVersion out for the first of all lists
+                return {"kind": "APIResourceList", "groupVersion": version, "resources": rows}
+            name = f"{group}/{version}"
             return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": rows}
 
         return self._once(("resources", group, version), document)
@@ -86,7 +88,7 @@ class Discovery:
             resources = [_discovered_resource(kind) for kind in self._served.kinds_of(name, version)]
             versions.append({"version": version, "resources": resources, "freshness": "Current"})
         metadata = {"name": name} if name else {}
-        return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
+        return {"metadata": metadata, "versions": versions}
 
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:

@@ -253,6 +253,8 @@ def _created_at(obj: Any, _now: int) -> list[Any]:
     return [obj.metadata.name, obj.metadata.creationTimestamp or "<unknown>"]
 
 
+_CREATED: Final = Columns(("Name", "Created At"), _created_at)
+"""Of kinds for which kube-apiserver has no printer."""
 _WORKLOAD: Final = ("Containers*", "Images*", "Selector*")
 COLUMNS: Final[dict[GK, Columns]] = {
     **KIND_COLUMNS,
@@ -307,9 +309,11 @@ COLUMNS: Final[dict[GK, Columns]] = {
         _volume,
     ),
     ("coordination.k8s.io", "Lease"): Columns(("Name", "Holder", "Age"), _lease),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): Columns(("Name", "Created At"), _created_at),
-    ("rbac.authorization.k8s.io", "Role"): Columns(("Name", "Created At"), _created_at),
-    ("rbac.authorization.k8s.io", "ClusterRole"): Columns(("Name", "Created At"), _created_at),
+    ("", "LimitRange"): _CREATED,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _CREATED,
+    ("rbac.authorization.k8s.io", "Role"): _CREATED,
+    ("rbac.authorization.k8s.io", "ClusterRole"): _CREATED,
+    ("storage.k8s.io", "CSIStorageCapacity"): _CREATED,
 }
 
 

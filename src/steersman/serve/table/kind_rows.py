@@ -219,10 +219,6 @@ def _csi_driver(obj: Any, now: int) -> list[Any]:
     ]
 
 
-def _csi_capacity(obj: Any, _now: int) -> list[Any]:
-    return [obj.metadata.name, obj.storageClassName or "", obj.capacity or UNSET]
-
-
 def _revision(obj: Any, now: int) -> list[Any]:
     owner = next((ref for ref in obj.metadata.ownerReferences if ref.get("controller")), None)
     shown = NONE
@@ -376,7 +372,6 @@ KIND_COLUMNS: Final[dict[GK, Columns]] = {
         ),
         _csi_driver,
     ),
-    (_STORAGE, "CSIStorageCapacity"): Columns(("Name", "StorageClassName", "Capacity"), _csi_capacity),
     ("scheduling.k8s.io", "PriorityClass"): Columns(
         ("Name", "#Value", "?Global-Default", "Age", "PreemptionPolicy"), _priority_class
     ),
