@@ -58,13 +58,19 @@ func ask(c *http.Client, method, path, media string, body []byte) *http.Response
 
 func call(c *http.Client, method, path, media string, body []byte, want int) {
 	response := ask(c, method, path, media, body)
-	text, err := io.ReadAll(response.Body)
-	must(err)
-	response.Body.Close()
+	defer response.Body.Close()
 	if response.StatusCode != want {
+		text, _ := io.ReadAll(response.Body)
 		must(fmt.Errorf("%s %s: %d %.300s", method, path, response.StatusCode, text))
 	}
+	buffer := buffers.Get().(*[1 << 16]byte)
+	defer buffers.Put(buffer)
+	_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, response.Body, buffer[:])
+	must(err)
 }
+
+// buffers are used again: collecting those of large answers would take longer than receiving them.
+var buffers = sync.Pool{New: func() any { return new([1 << 16]byte) }}
 
 func must(err error) {
 	if err != nil {

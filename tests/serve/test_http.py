@@ -253,6 +253,32 @@ async def test_http_1_0_closes_unless_asked_and_gets_no_chunks() -> None:
         writer.close()
 
 
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+@in_loop
+async def test_a_stream_of_known_length_is_sent_as_it_is(version: str) -> None:
+    async def handler(request: Request) -> Response:
+        async def three() -> AsyncIterator[bytes]:
+            for item in (b"ab", b"", memoryview(b"xcdx")[1:3]):
+                yield item  # type: ignore[misc]  # a buffer will do
+
+        return Response(200, (), three(), endless=False, length=int(request.path[1:]))
+
+    async with await serve(handler) as server:
+        reader, writer = await connect(server)
+        for method, body in (("GET", b"abcd"), ("HEAD", b""), ("GET", b"abcd")):
+            writer.write(f"{method} /4 HTTP/{version}\r\nHost: h\r\nConnection: keep-alive\r\n\r\n".encode())
+            _, headers, found = await read_response(reader, method)
+            assert (headers["content-length"], found) == ("4", body) and "transfer-encoding" not in headers
+        writer.close()
+        for wrong in ("3", "5"):  # the connection is broken off: nobody may take what comes for what was said
+            reader, writer = await connect(server)
+            writer.write(f"GET /{wrong} HTTP/{version}\r\nHost: h\r\n\r\n".encode())
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await read_response(reader)
+                await reader.readexactly(1)
+            writer.close()
+
+
 @in_loop
 async def test_a_client_that_half_closes_still_gets_its_answer() -> None:
     async def handler(request: Request) -> Response:

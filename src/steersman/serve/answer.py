@@ -26,6 +26,8 @@ MAX_WARNING: Final = 1000
 """Characters of one warning."""
 MAX_WARNINGS: Final = 20
 """Warnings in one answer: clients limit the headers they read."""
+END: Final = b"]}"
+"""Of a list."""
 NO_CACHE: Final = ("cache-control", "no-cache, private")
 JSON_HEADERS: Final = (("content-type", "application/json"), NO_CACHE)
 
@@ -44,7 +46,7 @@ def list_answer(kind: Kind, items: list[Object], meta: dict[str, Any], shown: Sh
     """A list of one kind; `meta` is its ListMeta. The objects are those of one moment, however long it takes."""
     begin = _list_head(kind, meta, shown)
     if len(items) <= STREAMED:
-        return json_answer(200, begin + written(kind, items, shown) + b"]}")
+        return json_answer(200, begin + written(kind, items, shown) + END)
     return Response(200, JSON_HEADERS, _pieces(begin, kind, items, shown), endless=False)
 
 
@@ -52,16 +54,18 @@ def list_of(kind: Kind, items: bytes, meta: dict[str, Any], shown: Shown) -> Res
     """The same list with its items as `written` gives them; a large one in slices, for nobody wants a copy of it."""
     begin = _list_head(kind, meta, shown)
     if len(items) <= SLICED:
-        return json_answer(200, b"".join((begin, items, b"]}")))
-    return Response(200, JSON_HEADERS, _slices(begin, items), endless=False)
+        return json_answer(200, b"".join((begin, items, END)))
+    length = len(begin) + len(items) + len(END)
+    return Response(200, JSON_HEADERS, _slices(begin, items), endless=False, length=length)
 
 
 async def _slices(begin: bytes, items: bytes) -> AsyncIterator[bytes]:
+    first = SLICED >> 3  # a small one, which the client reads while the next is encrypted
     view = memoryview(items)
-    yield begin
-    for start in range(0, len(items), SLICED):
+    yield begin + items[:first]
+    for start in range(first, len(items), SLICED):
         yield view[start : start + SLICED]  # type: ignore[misc]  # a buffer will do
-    yield b"]}"
+    yield END
 
 
 def _list_head(kind: Kind, meta: dict[str, Any], shown: Shown) -> bytes:
@@ -90,7 +94,7 @@ async def _pieces(begin: bytes, kind: Kind, items: list[Object], shown: Shown) -
     for start in range(0, len(items), PIECE):
         yield (b"," if start else begin) + written(kind, items[start : start + PIECE], shown)
         await asyncio.sleep(0)
-    yield b"]}"
+    yield END
 
 
 def json_answer(code: int, body: bytes) -> Response:

@@ -338,12 +338,15 @@ class Connection(asyncio.Protocol):
     async def _stream(self, request: Request, response: Response, body: AsyncIterator[bytes], keep: bool) -> bool:
         """Send an iterator's items; close it whatever happens. True when the connection may be used again.
 
-        An HTTP/1.0 client gets the bare bytes, ended by the close of the connection.
+        An HTTP/1.0 client gets the bare bytes, ended by the close of the connection if nobody knew how many they are.
         """
         bodiless = request.method == "HEAD" or response.status in BODILESS
-        chunked = request.http11 and response.status not in BODILESS
-        keep = keep and (chunked or bodiless)
+        left = response.length
+        chunked = request.http11 and response.status not in BODILESS and left is None
+        keep = keep and (chunked or bodiless or left is not None)
         framing = b"transfer-encoding: chunked\r\n" if chunked else b""
+        if left is not None and response.status not in BODILESS:
+            framing = b"content-length: %d\r\n" % left
         self._endless = response.endless
         self._streaming = True
         try:
@@ -354,6 +357,8 @@ class Connection(asyncio.Protocol):
             if not bodiless and not (self._hub.draining and self._endless):
                 unbroken = 0
                 async for item in body:
+                    if left is not None and (left := left - len(item)) < 0:
+                        raise ValueError("the body is longer than was said")
                     if item:  # an empty chunk would end the body
                         self._write(b"%x\r\n%b\r\n" % (len(item), item) if chunked else item)
                     unbroken += len(item)
@@ -362,6 +367,8 @@ class Connection(asyncio.Protocol):
                     elif unbroken > TURN_BYTES:
                         unbroken = 0
                         await asyncio.sleep(0)
+                if left:
+                    raise ValueError(f"the body is {left} bytes shorter than was said")
         except asyncio.CancelledError:
             if not self._cut or self._lost:
                 raise

@@ -162,6 +162,8 @@ class Response:
     headers: Iterable[tuple[str, str]] | Mapping[str, str] = ()
     body: bytes | AsyncIterator[bytes] = b""
     endless: bool = True
+    length: int | None = None
+    """Bytes of an iterator's items in all, where that is known: they are sent as they are, not chunked."""
     takeover: Callable[[Pipe], Awaitable[None]] | None = None
     """With status 101: the session that the connection's bytes are handed over to. It is cancelled when the client goes
     away and at shutdown; as with iterators, what it must release is acquired inside it."""

@@ -247,6 +247,25 @@ async def test_alpn_is_http_1_1_and_old_versions_are_refused(tmp_path: Path) -> 
             await asyncio.to_thread(handshake, ancient)
 
 
+@pytest.mark.parametrize("first", ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"])
+@in_loop
+async def test_the_client_chooses_the_cipher_its_processor_is_fast_at(tmp_path: Path, first: str) -> None:
+    authority = Authority.create(tmp_path / "pki")
+    async with await serve(who, ssl=server_context(authority)) as server:
+        context = client_context(authority)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # the ciphers of 1.3 cannot be put in order from here
+        context.set_ciphers(f"ECDHE-ECDSA-{first}:ECDHE+AESGCM:ECDHE+CHACHA20")
+
+        def chosen() -> object:
+            with (
+                socket.create_connection(server.addresses[0], timeout=5) as plain,
+                context.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
+            ):
+                return secure.cipher()
+
+        assert (await asyncio.to_thread(chosen))[0] == f"ECDHE-ECDSA-{first}"  # type: ignore[index]
+
+
 @in_loop
 async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> None:
     authority = Authority.create(tmp_path / "pki")
