@@ -168,8 +168,11 @@ class Api:
             return self._bind(store, request, kind)
         fill = FILLED.get((kind.gk, request.subresource))
         if fill is not None:
-            return fill(store, request, kind, self.begin)
+            return fill(self, store, request, kind)
         if request.subresource == eviction.SUBRESOURCE and kind.gk == POD:
+            if request.body:  # the Eviction: it is judged before anything happens
+                attempt = Attempt(store, request, kind, request.key, CREATE, None, request.body)
+                return self.admitted(attempt, lambda after: Reply(201, status=after.body, warnings=after.warnings))
             old = preconditions.existing(store, request.key, kind)
             preconditions.check_rv(old, kind, request.options.get("rv"))
             marked = eviction.mark(old, time_text(request.now // MICRO))
@@ -245,7 +248,7 @@ class Api:
 
     def _write(self, store: Store, request: Request, kind: Kind, old: Object) -> Outcome:
         preconditions.check_subresource(request, kind)
-        plan = self.admission.plan(store, kind.gk, UPDATE, request.subresource)
+        plan = self.admission.plan(store, kind.gk, UPDATE, request.subresource, request.options.get("user"))
         if plan is None:
             return _finish(request, old, self.writer.write(kind, request.key, old, request))
         attempt = Attempt(store, request, kind, request.key, UPDATE, old, None)
@@ -281,7 +284,7 @@ class Api:
             return _committed(request, key, None, written.obj, 201, written.warnings)
 
         def identified(uid: Any) -> Outcome:
-            plan = self.admission.plan(store, kind.gk, CREATE)
+            plan = self.admission.plan(store, kind.gk, CREATE, "", request.options.get("user"))
             if plan is None:
                 return created(self.writer.write(kind, key, None, request, uid))
             return plan.write(self.writer, Attempt(store, request, kind, key, CREATE, None, None), uid, created)
@@ -319,7 +322,7 @@ class Api:
             new = bind(old, name, time_text(request.now // MICRO), opened)
             return _committed(request, old.key, old, new, 201, warnings)
 
-        plan = self.admission.plan(store, POD, CREATE, "binding")
+        plan = self.admission.plan(store, POD, CREATE, "binding", request.options.get("user"))
         if plan is None:
             return bound(given, ())
         attempt = Attempt(store, request, kind, old.key, CREATE, old, body)
@@ -327,7 +330,8 @@ class Api:
 
     def admitted(self, attempt: Attempt, then: Then) -> Outcome:
         """What `then` makes of a delete or of a write to a subresource, once the chain has let it pass."""
-        plan = self.admission.plan(attempt.store, attempt.kind.gk, attempt.operation, attempt.subresource)
+        user = attempt.request.options.get("user")
+        plan = self.admission.plan(attempt.store, attempt.kind.gk, attempt.operation, attempt.subresource, user)
         return then(attempt) if plan is None else plan.run(attempt, then)
 
     def _delete(self, store: Store, request: Request, kind: Kind) -> Outcome:
@@ -339,7 +343,7 @@ class Api:
         except errors.ApiError as refused:
             refused.warnings = deletion.warnings(kind, options)
             raise
-        plan = self.admission.plan(store, kind.gk, DELETE)
+        plan = self.admission.plan(store, kind.gk, DELETE, "", request.options.get("user"))
         if plan is None:
             return self._delete_now(request, kind, old)
         attempt = Attempt(store, request, kind, old.key, DELETE, old, None)

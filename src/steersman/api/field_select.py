@@ -19,6 +19,22 @@ MAX_TERMS: Final = 1000  # each costs a look-up per object listed
 # What every kind can be selected by.
 METADATA: Final = ("metadata.name", "metadata.namespace")
 
+
+class _Anything(Collection[str]):
+    """A set of fields that has every field."""
+
+    def __contains__(self, field: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+ANY_FIELD: Final = _Anything()
+"""For a selector of which only what it says counts, whatever the kind."""
 _ESCAPED = {"\\": "\\\\", ",": "\\,", "=": "\\="}
 _REMEDY = 'write terms like "metadata.name=web" or "status.phase!=Running", separated by commas'
 
@@ -160,25 +176,17 @@ def _unsupported(name: str, supported: Collection[str]) -> ApiError:
     return bad_request(f"field label not supported: {name[:200]} (use one of {listed})")
 
 
-class _Anything(Collection[str]):
-    """A set of fields that has every field."""
-
-    def __contains__(self, field: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
+def demanded(text: str) -> tuple[tuple[str, str], ...]:
+    """The (field, value) pairs that a field selector of any kind demands; none where it is wrong."""
+    try:
+        return FieldSelector.parse(text, ANY_FIELD).equalities if text else ()
+    except ApiError:
+        return ()
 
 
 def required_name(text: str) -> str:
     """The one name that a field selector lets pass, whatever else it says; "" where it names none or is wrong."""
-    try:
-        return FieldSelector.parse(text, _Anything()).required("metadata.name") or ""
-    except ApiError:
-        return ""
+    return next((value for field, value in demanded(text) if field == "metadata.name"), "")
 
 
 def field_of(obj: Object, path: str) -> Any:

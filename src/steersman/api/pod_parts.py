@@ -12,6 +12,7 @@ from typing import Any, Final
 from steersman.api import pod_resources
 from steersman.api.errors import Cause, quote
 from steersman.api.pod_defaults import qos_class
+from steersman.api.references import MIRROR
 from steersman.api.rules.change_rules import told
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY, Frozen
@@ -20,7 +21,6 @@ EPHEMERAL: Final = "ephemeralcontainers"
 RESIZE: Final = "resize"
 PARTS: Final = frozenset({EPHEMERAL, RESIZE})
 POD: Final = ("", "Pod")
-MIRROR: Final = "kubernetes.io/config.mirror"
 RESIZED: Final = ("cpu", "memory")
 """Resources that can be changed while a pod runs."""
 ONLY_RESIZED: Final = "only cpu and memory resources are mutable"

@@ -9,7 +9,7 @@ from steersman.api.controller import Controller, controller_name
 from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
 from steersman.controllers.aggregation import ClusterRoleAggregation
 from steersman.controllers.autoscaler import HorizontalPodAutoscaler
-from steersman.controllers.certificates import CertificateCleaner, CertificateSigning
+from steersman.controllers.certificates import CertificateApproving, CertificateCleaner, CertificateSigning
 from steersman.controllers.cronjob import CronJob
 from steersman.controllers.daemonset import DaemonSet
 from steersman.controllers.definition import DefinitionController
@@ -62,6 +62,7 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     RootCA,
     ClusterRoleAggregation,
     ResourceQuotaController,
+    CertificateApproving,
     CertificateSigning,
     CertificateCleaner,
 )

@@ -1,13 +1,14 @@
-"""CertificateSigningRequests: approved ones are signed by the cluster's authority, old ones go.
+"""CertificateSigningRequests: nodes' are approved by themselves, approved ones signed by the cluster's authority, and
+old ones go.
 
-Source of the facts: Kubernetes 1.36, pkg/controller/certificates (signer, cleaner).
+Source of the facts: Kubernetes 1.36, pkg/controller/certificates (approver, signer, cleaner).
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api.access.certificates import due, ends_at
+from steersman.api.access.certificates import due, ends_at, undecided
 from steersman.api.client import Client
 from steersman.api.controller import Controller
 from steersman.api.errors import Conflict, NotFound
@@ -17,8 +18,28 @@ from steersman.kernel.value import EMPTY
 HOUR: Final = 3600.0
 LASTS: Final = {"Approved": HOUR, "Denied": HOUR, "Failed": HOUR}
 """Seconds that a request stays once it is issued, denied or failed."""
+ASKED_AGAIN: Final = 30.0
+"""Seconds after which a request is looked at again whose maker had no right to it: rights may have come."""
 PENDING: Final = 24 * HOUR
 """And while nobody decides, or nobody signs."""
+
+
+class CertificateApproving(Controller):
+    """Has nodes' requests for client certificates approved, where those who made them may have them."""
+
+    name = "certificatesigningrequest-approving-controller"
+    kind = "certificates.k8s.io/v1/CertificateSigningRequest"
+
+    def reconcile(self, c: Client, key: Key) -> float | None:
+        request = c.get(key)
+        if request is None or not undecided(request["spec"], request.get("status") or EMPTY):
+            return None
+        try:
+            found = c.create_part(request, "autoapproval", None)
+        except (Conflict, NotFound):  # it changed, and wakes us again
+            return None
+        left = undecided(found["spec"], found.get("status") or EMPTY)
+        return ASKED_AGAIN if left else None
 
 
 class CertificateSigning(Controller):

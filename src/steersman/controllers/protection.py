@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
+from steersman.api.references import claims_of
 from steersman.controllers.owned import is_terminating
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
@@ -22,18 +23,6 @@ POD: Final = ("", "Pod")
 CLAIM: Final = ("", "PersistentVolumeClaim")
 VOLUME: Final = ("", "PersistentVolume")
 CLASS: Final = ("storage.k8s.io", "VolumeAttributesClass")
-
-
-def claims_of(pod: Json) -> list[str]:
-    """The names of the claims a pod mounts, those of its ephemeral volumes included."""
-    names = []
-    for volume in pod["spec"].get("volumes") or ():
-        claim = volume.get("persistentVolumeClaim")
-        if claim is not None:
-            names.append(claim["claimName"])
-        elif volume.get("ephemeral") is not None:
-            names.append(f"{pod['metadata']['name']}-{volume['name']}")
-    return names
 
 
 class ClaimProtection(Controller):

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Final
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.quantity import parse
+from steersman.api.references import claims_of
 from steersman.api.select import LabelSelector
 from steersman.controllers.owned import is_terminating
-from steersman.controllers.protection import CLAIM, POD, VOLUME, claims_of
+from steersman.controllers.protection import CLAIM, POD, VOLUME
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from steersman.api import errors
 from steersman.api.errors import AlreadyExists, ApiError, NotFound
-from steersman.controllers.certificates import CertificateSigning
+from steersman.controllers.certificates import CertificateApproving, CertificateSigning
 from steersman.journal import JournalError
 from steersman.kernel.effect import Event, Request
 from steersman.kernel.object import Key, Object
@@ -49,6 +49,8 @@ MAX_WORKSPACES: Final = 1_000
 """Each costs a journal's three file descriptors and, once something happens in it, some threads."""
 MAX_NODES: Final = 5_000
 """As many nodes as Kubernetes itself supports in one cluster."""
+AT_THE_ROOT: Final = (CertificateApproving, CertificateSigning)
+"""Controllers that no other workspace has."""
 NOT_OPENED: Final = (StartError, JournalError, FileError, ApiError, OSError)
 """What keeps a workspace from opening, each with a text for people."""
 _SPEC: Final = {
@@ -209,7 +211,7 @@ class Workspaces:
             virtual_nodes=(obj.spec_value or EMPTY).get("virtualNodes", 0),
             # Everybody trusts the authority: what it signs for one workspace would be believed in all of them.
             signer=self._shared.signer.of_tokens_alone(),
-            controllers=[each for each in self._shared.controllers if each is not CertificateSigning],
+            controllers=[each for each in self._shared.controllers if each not in AT_THE_ROOT],
         )
         lost = self._place.lost(name, obj.uid)
         if lost is not None and (obj.status_value or EMPTY).get("url"):  # it has served before

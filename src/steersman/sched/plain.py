@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from steersman.api.references import claims_of
 from steersman.api.select import first_untolerated, tolerates
 from steersman.sched.absent import note, refusal, unsupported
 from steersman.sched.affinity import NodeAffinity
 from steersman.sched.core import Decision
 from steersman.sched.resources import Resources, allocatable, host_ports, ports_conflict
-from steersman.sched.volumes import Storage, claims_of
+from steersman.sched.volumes import Storage
 
 Json = Mapping[str, Any]
 

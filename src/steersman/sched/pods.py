@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
+from steersman.api.references import claims_of
 from steersman.sched.absent import Unsupported, unsupported
 from steersman.sched.affinity import NodeAffinity
 from steersman.sched.nodes import Load, PodKey
 from steersman.sched.resources import Resources, host_ports, resize_infeasible
-from steersman.sched.volumes import claims_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
 TERMINAL_PHASES = ("Succeeded", "Failed")

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
+from steersman.api.references import claims_of
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 from steersman.sched.plain import plain_schedule
 from steersman.sched.pods import DEFAULT_SCHEDULER
-from steersman.sched.volumes import CLAIM, KINDS, SELECTED_NODE, Storage, claims_of
+from steersman.sched.volumes import CLAIM, KINDS, SELECTED_NODE, Storage
 
 Json = Mapping[str, Any]
 POD: Final = ("", "Pod")

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from steersman.api import quantity
+from steersman.api.references import claims_of
 from steersman.api.select import LabelSelector
 from steersman.kernel.value import EMPTY
 from steersman.sched.affinity import NodeAffinity
@@ -50,18 +51,6 @@ NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-e
 NO_ZONE: Final = "node(s) had no available volume zone"
 IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 PLUGINS: Final = ("VolumeBinding", "VolumeRestrictions", "VolumeZone")
-
-
-def claims_of(pod: Json) -> tuple[str, ...]:
-    """The claims a pod mounts, by name, those of its ephemeral volumes included."""
-    names = []
-    for volume in (pod.get("spec") or EMPTY).get("volumes") or ():
-        claim = volume.get("persistentVolumeClaim")
-        if claim is not None:
-            names.append(claim["claimName"])
-        elif volume.get("ephemeral") is not None:
-            names.append(f"{pod['metadata']['name']}-{volume['name']}")
-    return tuple(names)
 
 
 def is_bound(claim: Json) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.access.rbac import Ask
-from steersman.api.field_select import required_name
-from steersman.serve.message import Query, Request
+from steersman.api.field_select import demanded
+from steersman.serve.message import Request
 
 VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 NAMESPACE_PARTS: Final = frozenset({"status", "finalize"})
@@ -34,16 +34,18 @@ def asked(request: Request, segments: list[str]) -> Ask:
         if len(rest) > 2 and rest[2] not in NAMESPACE_PARTS:
             rest = rest[2:]
     resource, name, part = (*rest, "", "")[:3]
+    fields: tuple[tuple[str, str], ...] = ()
     if not name and verb == "get":
         verb = "watch" if request.query.flag("watch") else "list"
-        name = _selected(request.query)
+        fields = demanded(request.query.get("fieldSelector"))
+        name = _selected(fields)
     elif not name and verb == "delete":
         verb = "deletecollection"
-    return Ask(verb, group, resource, part, namespace, name)
+        fields = demanded(request.query.get("fieldSelector"))
+    return Ask(verb, group, resource, part, namespace, name, "", fields)
 
 
-def _selected(query: Query) -> str:
+def _selected(fields: tuple[tuple[str, str], ...]) -> str:
     """The one name a list or watch is narrowed to: rights on that name are enough for it."""
-    text = query.get("fieldSelector")
-    name = required_name(text) if "metadata.name" in text else ""
+    name = next((value for field, value in fields if field == "metadata.name"), "")
     return "" if name in (".", "..") or "/" in name or "%" in name else name

@@ -87,10 +87,12 @@ class Change(NamedTuple):
         if self._part == "token":
             return _shown(await self.send("create", "token", body, options), ())
         if self._part == eviction.SUBRESOURCE:
-            wanted = options_of(body, self.route.name, options, self.http.query)
+            options_of(body, self.route.name, options, self.http.query)
+            admitted = await self.send("create", self._part, body, options)
+            wanted = options_of(admitted.status, self.route.name, options, self.http.query)
             manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
             await evict(self.backend, self._key, wanted, self.actor, manager)
-            return Changed(201, document={**_success(), "code": 201})
+            return Changed(201, document={**_success(), "code": 201}, warnings=admitted.warnings)
         named = meta_of(body)
         if named.get("name", self.route.name) != self.route.name:
             raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")

@@ -1,4 +1,4 @@
-"""May this user do that? RBAC over the roles and bindings of a store.
+"""May this user do that? For a node what its pods need, and for everybody RBAC over the roles and bindings of a store.
 
 `Rbac.decide` costs about a microsecond: decisions are remembered as long as no role and no binding changed, which the
 store tells by its marks. What a change costs is an index of the cluster's bindings, made at the next question.
@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.api import errors
+from steersman.api.access import nodes
 from steersman.api.access.rbac import ALL, GROUP, Ask, Rule, quoted, rules_of
-from steersman.api.access.user import MASTERS, User, account_of
+from steersman.api.access.user import MASTERS, User, account_of, node_of
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
@@ -44,7 +45,7 @@ class Grant(NamedTuple):
 
 
 class Rbac:
-    """RBAC over one store at a time. Not for several threads."""
+    """The authorizers Node and RBAC, in this order, over one store at a time. Not for several threads."""
 
     __slots__ = ("_decisions", "_marks", "_policy")
 
@@ -57,7 +58,25 @@ class Rbac:
         """Whether the user may."""
         if MASTERS in user.groups:
             return Decision(True)
+        node = node_of(user)
+        if node is not None:
+            return self._decide_for_node(store, user, node, ask)
+        return self._decide(store, user, ask)
+
+    def _decide_for_node(self, store: Store, user: User, node: str, ask: Ask) -> Decision:
+        """Not remembered: it changes with every pod."""
+        allowed, why = (
+            nodes.allows(store, node, ask) if node else (False, f"unknown node for user {errors.quote(user.name)}")
+        )
+        if allowed:
+            return Decision(True)
+        found = self._decide(store, user, ask)
+        return found if found.allowed else Decision(False, "\n".join(filter(None, (why, found.reason))))
+
+    def _decide(self, store: Store, user: User, ask: Ask) -> Decision:
         policy = self._current(store)
+        if ask.fields:
+            ask = ask._replace(fields=())
         key = (user.name, user.groups, ask)
         found = self._decisions.get(key)
         if found is None:

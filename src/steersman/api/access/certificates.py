@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from steersman.api import errors
 from steersman.api.access.authz import Rbac
+from steersman.api.access.machine import Machine
 from steersman.api.access.rbac import Ask
-from steersman.api.access.user import MASTERS, User
+from steersman.api.access.user import MASTERS, NODE_PREFIX, NODES, User
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.names import dns1123_subdomain
@@ -47,6 +48,11 @@ MIN_LIFETIME: Final = 600
 MAX_SIGNER: Final = 571
 DECIDED: Final = ("Approved", "Denied")
 FINAL: Final = ("Approved", "Denied", "Failed")
+APPROVALS: Final = {
+    "selfnodeclient": "Auto approving self kubelet client certificate after SubjectAccessReview.",
+    "nodeclient": "Auto approving kubelet client certificate after SubjectAccessReview.",
+}
+"""What somebody must be allowed to create for their request to be approved, and how that is told."""
 ASKER: Final = ("username", "uid", "groups", "extra")
 USAGES: Final = (
     "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
@@ -54,7 +60,6 @@ USAGES: Final = (
     "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
     "server auth", "signing", "timestamping",
 )  # fmt: skip
-Begin = Callable[[Store, Request], Outcome]
 
 
 class Unfit(ValueError):
@@ -250,7 +255,7 @@ def _forbidden(obj: Object, detail: str) -> errors.ApiError:
 # -- signing ---------------------------------------------------------------------------------------------------
 
 
-def sign(store: Store, request: Request, kind: Kind, machine: Begin) -> Outcome:
+def sign(machine: Machine, store: Store, request: Request, kind: Kind) -> Outcome:
     """What the signing controller asks for: the certificate of an approved request, or the condition Failed.
 
     No route of the HTTP face leads here; what is written then is an ordinary patch of the status, by the same actor.
@@ -265,7 +270,7 @@ def sign(store: Store, request: Request, kind: Kind, machine: Begin) -> Outcome:
     def patched(change: Mapping[str, Any]) -> Outcome:
         options = {"patch": "merge", "rv": str(found.rv)}
         body = {"status": change}
-        return machine(store, request._replace(verb="patch", subresource="status", body=body, options=options))
+        return machine.begin(store, request._replace(verb="patch", subresource="status", body=body, options=options))
 
     try:
         _check_fit(parse(spec["request"]), spec)
@@ -281,6 +286,44 @@ def sign(store: Store, request: Request, kind: Kind, machine: Begin) -> Outcome:
     }
     question = ("certificate", orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS))
     return Call("sign", question, lambda pem: patched({"certificate": base64.b64encode(pem.encode()).decode()}))
+
+
+def approve(machine: Machine, store: Store, request: Request, kind: Kind) -> Outcome:
+    """What the approving controller asks for: the condition Approved of a node's request for a client certificate, if
+    whoever made it may have it approved. The answer is the object as it is when nobody may.
+
+    No route of the HTTP face leads here; what is written then is an ordinary patch of `approval`, by the same actor.
+    Source: Kubernetes 1.36, pkg/controller/certificates/approver.
+    """
+    found = store.get(request.key)
+    if found is None:
+        raise errors.not_found(kind.plural, request.key.name, GROUP)
+    spec, status = found.spec_value, found.status_value or EMPTY
+    if not undecided(spec, status):
+        return Reply(200, obj=found)
+    asked = parse(spec["request"])
+    try:
+        _check_fit(asked, spec)
+    except Unfit:
+        return Reply(200, obj=found)
+    extra = tuple(sorted((key, tuple(values)) for key, values in (spec.get("extra") or EMPTY).items()))
+    user = User(spec.get("username") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
+    for part, message in APPROVALS.items():
+        if part == "selfnodeclient" and user.name != common_name(asked):
+            continue
+        if machine.rbac.decide(store, user, Ask("create", GROUP, PLURAL, part)).allowed:
+            approved = {"type": "Approved", "status": "True", "reason": "AutoApproved", "message": message}
+            body = {"status": {"conditions": [*(status.get("conditions") or ()), approved]}}
+            options = {"patch": "merge", "rv": str(found.rv)}
+            change = request._replace(verb="patch", subresource="approval", body=body, options=options)
+            return machine.begin(store, change)
+    return Reply(200, obj=found)
+
+
+def undecided(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether it is a node's request for a client certificate that nobody has decided."""
+    decided = any(one.get("type") in DECIDED for one in status.get("conditions") or ())
+    return spec.get("signerName") == KUBELET_CLIENT and not decided and not status.get("certificate")
 
 
 def due(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
@@ -323,14 +366,14 @@ def _check_fit(asked: Asked, spec: Mapping[str, Any]) -> None:
             raise Unfit("missing required usage for client certificate: client auth")
         return
     purpose = "client auth" if signer == KUBELET_CLIENT else "server auth"
-    if _organizations(asked) != ["system:nodes"]:
-        raise Unfit("subject organization is not system:nodes")
+    if _organizations(asked) != [NODES]:
+        raise Unfit(f"subject organization is not {NODES}")
     _check_names(_alternatives(asked), signer)
     required = sorted(["digital signature", "key encipherment", purpose])
     if usages not in (required, sorted(["digital signature", purpose])):
         raise Unfit(f"usages did not match [{' '.join(required)}]")
-    if not _common_name(asked).startswith("system:node:"):
-        raise Unfit("subject common name does not begin with system:node:")
+    if not common_name(asked).startswith(NODE_PREFIX):
+        raise Unfit(f"subject common name does not begin with {NODE_PREFIX}")
 
 
 def _check_names(names: Mapping[str, int], signer: str) -> None:
@@ -351,7 +394,8 @@ def _organizations(asked: Asked) -> list[str]:
     return [str(name.value) for name in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
 
 
-def _common_name(asked: Asked) -> str:
+def common_name(asked: Asked) -> str:
+    """The one common name of the subject; "" when there is none, or several."""
     from cryptography.x509.oid import NameOID
 
     found = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)

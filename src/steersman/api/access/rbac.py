@@ -28,6 +28,8 @@ class Ask(NamedTuple):
     name: str = ""
     path: str = ""
     """Set for what is no resource, and then the only one beside the verb."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """(field, value) pairs that a field selector demands of every object asked for; RBAC does not look at them."""
 
     def refusal(self, user: str) -> str:
         """How kube-apiserver says that a user may not."""

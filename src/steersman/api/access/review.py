@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import errors, write
+from steersman.api import errors, field_select, write
 from steersman.api.access.authz import Grant, Rbac
 from steersman.api.access.rbac import Ask
-from steersman.api.access.user import User
+from steersman.api.access.user import User, node_of
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
@@ -101,7 +101,21 @@ def _asked(spec: Mapping[str, Any]) -> Ask:
         return Ask(path.get("verb") or "", path=path.get("path") or "/")
     of = spec["resourceAttributes"]
     parts = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Ask(*[of.get(part) or "" for part in parts])
+    verb, group, resource, part, namespace, name = (str(of.get(part) or "") for part in parts)
+    fields = demanded(of.get("fieldSelector") or EMPTY)
+    return Ask(verb, group, resource, part, namespace, name, fields=fields)
+
+
+def demanded(selector: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The fields and values that a field selector of a review demands; what cannot be read demands nothing."""
+    found: list[tuple[str, str]] = []
+    if selector.get("rawSelector"):
+        found += field_select.demanded(selector["rawSelector"])
+    for term in selector.get("requirements") or ():
+        values: Any = term.get("values") or ()
+        if term.get("operator") == "In" and len(values) == 1:
+            found.append((term.get("key") or "", values[0]))
+    return tuple(found)
 
 
 def _access_causes(kind: Kind, review: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cause]:
@@ -131,7 +145,7 @@ def _access_causes(kind: Kind, review: Mapping[str, Any], spec: Mapping[str, Any
 
 
 def _selector_causes(selector: Mapping[str, Any] | None, path: str) -> list[Cause]:
-    """RBAC knows no selectors: it grants all objects or none. What is wrong about them is told all the same."""
+    """What is wrong about a selector, whether or not anybody looks at it: RBAC grants all objects or none."""
     if selector is None:
         return []
     raw, terms = selector.get("rawSelector"), selector.get("requirements")
@@ -159,6 +173,9 @@ def rules(rbac: Rbac, store: Store, user: User, kind: Kind, review: dict[str, An
             paths.append({"verbs": list(rule.verbs), "nonResourceURLs": list(rule.urls)})
     status: dict[str, Any] = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
     broken = list(dict.fromkeys([grant.error for grant in grants if grant.error]))
+    if node_of(user) is not None:
+        status["incomplete"] = True
+        broken.insert(0, "node authorizer does not support user rule resolution")
     if broken:
         status["evaluationError"] = f"[{', '.join(broken)}]" if len(broken) > 1 else broken[0]
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {}, "spec": {}, "status": status}

@@ -15,7 +15,9 @@ import orjson
 
 from steersman.api import errors
 from steersman.api.access import review
+from steersman.api.access.machine import Machine
 from steersman.api.access.user import account_name
+from steersman.api.admission.plugin import CREATE, Attempt
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.times import time_text
@@ -39,7 +41,6 @@ ACCOUNT: Final = ("", "ServiceAccount")
 SECRET: Final = ("", "Secret")
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-Begin = Callable[[Store, Request], Outcome]
 
 
 class _Bound(NamedTuple):
@@ -49,10 +50,18 @@ class _Bound(NamedTuple):
     is_pod: bool = False
 
 
-def request_token(store: Store, request: Request, kind: Kind, _: Begin) -> Outcome:
-    """POST serviceaccounts/NAME/token. Raises `ApiError` 400, 404, 409, 422."""
-    namespace, name = request.key.namespace, request.key.name
+def request_token(machine: Machine, store: Store, request: Request, kind: Kind) -> Outcome:
+    """POST serviceaccounts/NAME/token. Raises `ApiError` 400, 403, 404, 409, 422."""
     given = _given(request)
+    warnings = tuple(given.pop("warnings"))
+    attempt = Attempt(store, request, kind, request.key, CREATE, None, given, warnings)
+    return machine.admitted(attempt, lambda after: _issued(after, dict(after.body or EMPTY)))
+
+
+def _issued(attempt: Attempt, given: dict[str, Any]) -> Outcome:
+    """The token that an admitted request asks for."""
+    store, request, kind = attempt.store, attempt.request, attempt.kind
+    namespace, name = request.key.namespace, request.key.name
     account = _found(store, request.key, kind.plural)
     meta: dict[str, Any] = dict(given["metadata"])
     if meta.get("uid", account.uid) != account.uid:
@@ -79,12 +88,11 @@ def request_token(store: Store, request: Request, kind: Kind, _: Begin) -> Outco
         "nbf": now,
         "sub": account_name(namespace, name),
     }
-    warnings = tuple(given.pop("warnings"))
 
     def signed(token: Any) -> Outcome:
         status = {"expirationTimestamp": time_text(now + seconds), "token": token}
         document = {**given, "metadata": meta, "spec": spec, "status": status}
-        return Reply(201, status=document, warnings=warnings)
+        return Reply(201, status=document, warnings=attempt.warnings)
 
     def identified(jti: Any) -> Outcome:
         return sign_token({**claims, "jti": jti}, signed)
@@ -97,7 +105,7 @@ def sign_token(claims: Mapping[str, Any], then: Callable[[Any], Outcome]) -> Cal
     return Call("sign", ("token", orjson.dumps(claims, option=orjson.OPT_SORT_KEYS)), then)
 
 
-def fill_secret(store: Store, request: Request, kind: Kind, machine: Begin) -> Outcome:
+def fill_secret(machine: Machine, store: Store, request: Request, kind: Kind) -> Outcome:
     """What the token controller asks for: the token of a Secret made for one. The body has the certificate of the
     cluster's authority (PEM text, "" when there is none). Raises `ApiError` 404, 409.
 
@@ -123,7 +131,7 @@ def fill_secret(store: Store, request: Request, kind: Kind, machine: Begin) -> O
         meta = {"annotations": {ACCOUNT_NAME: name, ACCOUNT_UID: account.uid}}
         options = {"patch": "merge", "rv": str(secret.rv), "uid": secret.uid}
         body = {"metadata": meta, "data": wanted}
-        return machine(store, request._replace(verb="patch", subresource="", body=body, options=options))
+        return machine.begin(store, request._replace(verb="patch", subresource="", body=body, options=options))
 
     if data.get("token"):
         return patched(None)

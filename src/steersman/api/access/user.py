@@ -11,6 +11,8 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 ANONYMOUS: Final = "system:anonymous"
 ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 ACCOUNTS: Final = "system:serviceaccounts"
+NODE_PREFIX: Final = "system:node:"
+NODES: Final = "system:nodes"
 
 
 class User(NamedTuple):
@@ -44,3 +46,13 @@ def account_of(user: str) -> tuple[str, str] | None:
         return None
     namespace, _, name = user[len(ACCOUNT_PREFIX) :].partition(":")
     return (namespace, name) if namespace and name and ":" not in name else None
+
+
+def node_of(user: User) -> str | None:
+    """The node that a user is; "" for a node without a name, None for everybody else.
+
+    Source: Kubernetes 1.36, pkg/auth/nodeidentifier.
+    """
+    if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
+        return None
+    return user.name[len(NODE_PREFIX) :]

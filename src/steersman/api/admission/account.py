@@ -8,7 +8,7 @@ Source of the facts: kubernetes `plugin/pkg/admission/serviceaccount`, release 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from xxhash import xxh3_64_digest
@@ -18,11 +18,11 @@ from steersman.api.admission.edit import Edits, joined, notes_of, spec_of, with_
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin
 from steersman.api.filling import each
 from steersman.api.names import name_suffix
+from steersman.api.references import MIRROR, in_environment, secret_names
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
 
 POD: Final = ("", "Pod")
-MIRROR: Final = "kubernetes.io/config.mirror"
 ENFORCE: Final = "kubernetes.io/enforce-mountable-secrets"
 TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 VOLUME: Final = "kube-api-access-"
@@ -154,44 +154,6 @@ def _judge_mirror(attempt: Attempt, spec: Mapping[str, Any]) -> None:
                 raise attempt.forbidden("a mirror pod may not use ServiceAccountToken volume projections")
 
 
-def secret_names(value: Any) -> Iterator[str]:
-    """Every Secret that a pod's spec names: pull secrets, environments, volumes of any kind."""
-    for item in value.get("imagePullSecrets") or ():
-        yield str(item.get("name"))
-    for group in ("initContainers", "containers", "ephemeralContainers"):
-        for container in value.get(group) or ():
-            yield from (name for name, _ in _in_environment(container))
-    for volume in value.get("volumes") or ():
-        yield from _in_volume(volume)
-
-
-def _in_volume(volume: Mapping[str, Any]) -> Iterator[str]:
-    for kind, source in volume.items():
-        if not isinstance(source, dict):
-            continue
-        if kind == "secret" and source.get("secretName"):
-            yield str(source["secretName"])
-        for field in ("secretRef", "nodePublishSecretRef"):
-            if (source.get(field) or EMPTY).get("name"):
-                yield str(source[field]["name"])
-        if kind == "azureFile" and source.get("secretName"):
-            yield str(source["secretName"])
-        for part in source.get("sources") or () if kind == "projected" else ():
-            if part.get("secret"):
-                yield str(part["secret"].get("name"))
-
-
-def _in_environment(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(secret, how it is referred to) of a container's environment."""
-    for variable in container.get("env") or ():
-        ref = (variable.get("valueFrom") or EMPTY).get("secretKeyRef")
-        if ref:
-            yield str(ref.get("name")), f"envVar {variable.get('name')}"
-    for source in container.get("envFrom") or ():
-        if source.get("secretRef"):
-            yield str(source["secretRef"].get("name")), "envFrom"
-
-
 def _unmountable(
     account: Object, spec: Mapping[str, Any], groups: Iterable[tuple[str, str]], whole: bool
 ) -> str | None:
@@ -205,7 +167,7 @@ def _unmountable(
             return f'volume with secret.secretName="{secret}" {tail} secret'
     for group, word in groups:
         for container in spec.get(group) or ():
-            for secret, where in _in_environment(container):
+            for secret, where in in_environment(container, "secret"):
                 if secret not in allowed:
                     named = f"{word} {container.get('name')} with {where}"
                     return f'{named} referencing secret.secretName="{secret}" {tail} secret'

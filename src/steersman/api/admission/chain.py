@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from steersman.api import errors
+from steersman.api.access.user import User, node_of
 from steersman.api.admission.plugin import CREATE, Answer, Ask, Attempt, Plugin, Verdict
 from steersman.api.kinds import GK, Kind
 from steersman.api.write import Written
@@ -23,7 +24,7 @@ from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
 
 Then = Callable[[Attempt], Outcome]
-Where = tuple[GK, str, str]
+Where = tuple[GK, str, str, bool]
 
 
 class Drafts(Protocol):
@@ -138,11 +139,13 @@ class Chain:
         self.plugins = tuple(plugins)
         self._plans: dict[Where, Plan | None] = {}
 
-    def plan(self, store: Store, gk: GK, operation: str = CREATE, subresource: str = "") -> Plan | None:
+    def plan(
+        self, store: Store, gk: GK, operation: str = CREATE, subresource: str = "", user: User | None = None
+    ) -> Plan | None:
         """The plugins that have something to say; None, after one look-up, when nobody has."""
         if not self.plugins:
             return None
-        where = (gk, operation, subresource)
+        where = (gk, operation, subresource, user is not None and node_of(user) is not None)
         try:
             plan = self._plans[where]
         except KeyError:
@@ -150,13 +153,14 @@ class Chain:
         return plan if plan is not None and plan.active(store) else None
 
     def _make(self, where: Where) -> Plan | None:
-        gk, operation, subresource = where
+        gk, operation, subresource, by_node = where
         chosen = [
             plugin
             for plugin in self.plugins
             if (plugin.kinds is None or gk in plugin.kinds)
             and operation in plugin.operations
             and (plugin.subresources is None or subresource in plugin.subresources)
+            and (by_node or not plugin.of_nodes)
         ]
         return Plan(chosen) if chosen else None
 

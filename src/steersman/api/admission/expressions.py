@@ -19,6 +19,7 @@ from steersman.api.cel.faults import CelError, CompileError, CostExceeded
 from steersman.api.cel.library.authz import Answer, Ask, Authorizer, Judge, Resource
 from steersman.api.cel.types import BOOL, DYN, INT, OPAQUE, STRING, TIMESTAMP, Type, list_of, map_of, object_of
 from steersman.api.cel.values import Fields
+from steersman.api.field_select import demanded
 from steersman.api.kinds import Kind
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
@@ -255,7 +256,8 @@ def judge_of(rbac: Rbac, store: Store, user: User) -> Judge:
 
     def judge(ask: Ask) -> Answer:
         who = user if ask.user == user.name else _account(ask.user)
-        right = Right(ask.verb, ask.group, ask.resource, ask.subresource, ask.namespace, ask.name, ask.path)
+        fields = demanded(ask.field_selector)
+        right = Right(ask.verb, ask.group, ask.resource, ask.subresource, ask.namespace, ask.name, ask.path, fields)
         decision = rbac.decide(store, who, right)
         return Answer(decision.allowed, decision.reason)
 

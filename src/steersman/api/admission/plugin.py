@@ -96,6 +96,8 @@ class Plugin:
     """Those whose writes it cares about, "" being the object itself; None: all."""
     needs: ClassVar[tuple[GK, ...]] = ()
     """It has nothing to say while there is no object of any of these kinds; (): always."""
+    of_nodes: ClassVar[bool] = False
+    """It cares about what nodes write and about nobody else's writes."""
 
     def mutate(self, attempt: Attempt) -> Answer:
         """Changes a write, before it is validated."""

@@ -1,4 +1,5 @@
-"""The standard chain: the plugins that kube-apiserver 1.36 has on by default, in its order.
+"""The standard chain: the plugins that kube-apiserver 1.36 has on by default, in its order, and NodeRestriction, which
+kubeadm turns on: it says nothing of whoever is no node.
 
 Not here: NamespaceLifecycle, which is the request machine's own (`api.preconditions`); CertificateApproval,
 CertificateSigning, CertificateSubjectRestriction and ClusterTrustBundleAttest, which ask an authorizer; plugins behind
@@ -16,6 +17,7 @@ from steersman.api.admission.chain import Chain
 from steersman.api.admission.extension import EXTENSIONS
 from steersman.api.admission.ingress import DefaultIngressClass
 from steersman.api.admission.limits import LimitRanger
+from steersman.api.admission.node_restriction import NodeRestriction
 from steersman.api.admission.nodes import PodTopologyLabels, TaintNodesByCondition
 from steersman.api.admission.plugin import Plugin
 from steersman.api.admission.priority import Priority
@@ -58,6 +60,7 @@ def _plugins(webhooks: Sequence[Plugin], accounts_come: bool) -> tuple[Plugin, .
     return (
         LimitRanger(),
         ServiceAccount(accounts_come),
+        NodeRestriction(),
         TaintNodesByCondition(),
         PodSecurity(),
         Priority(),

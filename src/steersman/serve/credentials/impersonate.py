@@ -14,7 +14,16 @@ from urllib.parse import unquote
 
 from steersman.api import errors
 from steersman.api.access.rbac import Ask
-from steersman.api.access.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User, account_groups, account_of
+from steersman.api.access.user import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    NODE_PREFIX,
+    NODES,
+    UNAUTHENTICATED,
+    User,
+    account_groups,
+    account_of,
+)
 from steersman.serve.message import Headers
 
 PREFIX: Final = "impersonate-"
@@ -22,8 +31,6 @@ EXTRA: Final = "impersonate-extra-"
 GROUP: Final = "authentication.k8s.io"
 MAX_PARTS: Final = 256
 """Groups and extra values of one request: each is a question to RBAC."""
-NODE: Final = "system:node:"
-NODES: Final = "system:nodes"
 NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 """The extra that tells the node of a service account's pod."""
 Authorize = Callable[[User, Ask], None]
@@ -46,7 +53,7 @@ class Wanted(NamedTuple):
     @property
     def node(self) -> str:
         """The node whose user it is; "" when it is none's."""
-        return self.name.removeprefix(NODE) if self.name.startswith(NODE) else ""
+        return self.name.removeprefix(NODE_PREFIX) if self.name.startswith(NODE_PREFIX) else ""
 
 
 def wanted(headers: Headers) -> Wanted | None:
