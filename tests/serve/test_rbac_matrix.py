@@ -241,7 +241,7 @@ async def test_a_watch_is_authorized_when_it_begins():
 async def test_paths_that_do_not_exist_tell_nothing():
     users = Users()
     bearer = users.bearers["right"]
-    for path in ("/apis/no.such/v1/things", "/api/v1/namespaces/default/nothing/x", "/apis/apps/v1/watch/deployments"):
+    for path in ("/apis/no.such/v1/things", "/api/v1/namespaces/default/nothing/x", "/apis/apps/v1/watch/nothing"):
         await users.plane.get(path, code=403, authorization=bearer)
         await users.plane.get(path, code=404)
     await users.plane.ask("OPTIONS", PODS, None, 403, authorization=bearer)
