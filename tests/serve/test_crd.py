@@ -98,7 +98,7 @@ async def test_the_document_has_the_schema_as_it_was_written():
     document = (await plane.get("/openapi/v3/apis/example.com/v1")).json
     schema = document["components"]["schemas"]["com.example.v1.Widget"]
     assert schema["properties"]["spec"]["description"] == "What is wanted."
-    assert schema["properties"]["metadata"]["$ref"].endswith("ObjectMeta")
+    assert schema["properties"]["metadata"]["allOf"][0]["$ref"].endswith("ObjectMeta")
     assert schema["x-kubernetes-group-version-kind"] == [{"group": "example.com", "version": "v1", "kind": "Widget"}]
 
 

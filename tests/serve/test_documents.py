@@ -133,35 +133,6 @@ async def test_documents_have_what_kubectl_looks_for():
     assert selector["x-kubernetes-map-type"] == "atomic"
 
 
-def protobuf(data: bytes) -> dict[int, bytes]:
-    """The fields of a message that has nothing but short texts and messages."""
-    fields = {}
-    while data:
-        tag, size = data[0], data[1]
-        assert tag & 7 == 2 and size < 128
-        fields[tag >> 3], data = data[2 : 2 + size], data[2 + size :]
-    return fields
-
-
-@pytest.mark.parametrize("mark", "@.")
-@in_loop
-async def test_openapi_v2_has_no_paths(mark):
-    plane = Plane()
-    accept = f"application/com.github.proto-openapi.spec.v2{mark}v1.0+protobuf, application/json"
-    answer = await plane.get("/openapi/v2", accept=accept)
-    # Go's mime.ParseMediaType refuses an @
-    assert answer.header("content-type") == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    document = protobuf(answer.body)
-    assert (document[1], document[8]) == (b"2.0", b"")
-    assert protobuf(document[2]) == {1: b"Kubernetes", 2: b"v1.36.0"}
-    for accept in ("application/json", "*/*", "application/yaml, application/*;q=0.1"):
-        answer = await plane.get("/openapi/v2", accept=accept)
-        assert (answer.json["swagger"], answer.json["paths"]) == ("2.0", {})
-        assert answer.header("content-type") == "application/json" and answer.header("etag")
-    assert (await plane.get("/openapi/v2")).json["info"] == {"title": "Kubernetes", "version": "v1.36.0"}
-    assert (await plane.get("/openapi/v2", accept="text/html", code=406)).json["reason"] == "NotAcceptable"
-
-
 @in_loop
 async def test_every_reference_has_its_schema():
     plane = Plane()

@@ -45,9 +45,9 @@ from steersman.serve.converting import Converter
 from steersman.serve.credentials import issuer, reviews
 from steersman.serve.credentials.access import Access
 from steersman.serve.credentials.tokens import Tokens
-from steersman.serve.documents import openapi_v2
 from steersman.serve.documents.discovery import Discovery
 from steersman.serve.documents.openapi import OpenApi
+from steersman.serve.documents.openapi_v2 import OpenApiV2
 from steersman.serve.encoding import compressed
 from steersman.serve.frames import Frames
 from steersman.serve.health import PATHS as HEALTH_PATHS
@@ -123,7 +123,7 @@ class App:
         self.watchers = Watchers()
         self.converter = Converter(backend, Hooks())
         self.lists = Lists()
-        self._documents: tuple[object, Served, Discovery, OpenApi] | None = None
+        self._documents: tuple[object, Served, Discovery, OpenApi, OpenApiV2] | None = None
 
     async def __call__(self, request: Request) -> Response:
         """Answers one request; never raises but for its own cancellation."""
@@ -178,20 +178,23 @@ class App:
                 raise
         if request.method not in ("GET", "HEAD"):
             raise errors.ApiError(405, "MethodNotAllowed", NOT_ALLOWED, errors.Details())
+        if segments == ["openapi", "v2"]:
+            return await self._current()[3].answer(request)
         return self._document(request, segments)
 
-    def _current(self) -> tuple[Served, Discovery, OpenApi]:
+    def _current(self) -> tuple[Served, Discovery, OpenApi, OpenApiV2]:
         """What is served, made anew when the registry of kinds is another one."""
         kinds = self.backend.api.at(self.backend.store)
         if self._documents is None or self._documents[0] is not kinds:
             served = Served(kinds)
-            self._documents = (kinds, served, Discovery(served), OpenApi(served))
+            openapi = OpenApi(served)
+            self._documents = (kinds, served, Discovery(served), openapi, OpenApiV2(openapi))
         return self._documents[1:]
 
     # -- paths that are no resources ---------------------------------------------------------------------------
 
     def _document(self, request: Request, segments: list[str]) -> Response:
-        _, discovery, openapi = self._current()
+        _, discovery, openapi, _ = self._current()
         version = discovery_of(request.headers.get("accept"))
         body: bytes | None = None
         match segments:
@@ -217,8 +220,6 @@ class App:
                 body = discovery.resources(group, version) if group else None
             case ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"]:
                 return issuer.answer(segments, self.backend.signer, self.url)
-            case ["openapi", "v2"]:
-                return openapi_v2.answer(request)
             case ["openapi", "v3", *rest]:
                 return openapi.answer("/".join(rest), request)
             case []:

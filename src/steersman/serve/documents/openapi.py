@@ -1,13 +1,17 @@
 """/openapi/v3: an index of documents, one for each group version, rendered when first asked for.
 
 kubectl needs them: `explain` reads them, and `apply` and `create` look for the `fieldValidation` parameter on PATCH
-before they leave validation to the server. The bytes are kept with their hash, by which clients cache them for ever.
+before they leave validation to the server. The bytes are kept, and clients keep them for ever by their hash; the hash
+is that of the document without its texts (`overlay`), so that the index, which names all hashes, needs none of them.
 Format: OpenAPI 3.0 with the extensions named in the Kubernetes documentation ("OpenAPI V3").
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -15,7 +19,9 @@ import orjson
 from steersman.api import errors
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patching.patched import accepted
+from steersman.api.schema import SchemaError
 from steersman.serve.documents.openapi_schema import Components, name_of, ref
+from steersman.serve.documents.overlay import laid_over, overlays, overlays_digest
 from steersman.serve.message import Request, Response
 from steersman.serve.served import Part, Served, parts_of
 
@@ -31,6 +37,9 @@ ACTIONS: Final = {
     "deletecollection": "deletecollection",
 }
 """x-kubernetes-action of each verb."""
+CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+_POD, _POD_LIST = "io.k8s.api.core.v1.Pod", "io.k8s.api.core.v1.PodList"
+"""Whose texts of apiVersion, kind and metadata are those of all."""
 IMMUTABLE: Final = (("cache-control", "public, immutable, max-age=31536000"),)
 
 
@@ -80,17 +89,17 @@ class OpenApi:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self._documents: dict[str, tuple[bytes, str]] = {}
+        self._digests: dict[str, str] = {}
+        self._bodies: dict[str, bytes] = {}
         self._index: bytes | None = None
 
     def answer(self, path: str, request: Request) -> Response:
         """`/openapi/v3` and what is below it. Raises ApiError 404."""
         if not path:
             return Response(200, (("content-type", "application/json"),), self.index())
-        found = self.document(path)
-        if found is None:
+        digest = self._digest(path)
+        if not digest:
             raise errors.resource_not_found()
-        body, digest = found
         tag = f'"{digest}"'
         asked = request.query.get("hash")
         if asked and asked != digest:  # a client with an old index: it keeps the answer under the new name
@@ -98,51 +107,83 @@ class OpenApi:
         caching = IMMUTABLE if asked else (("cache-control", "no-cache, private"),)
         if tag in request.headers.get("if-none-match"):
             return Response(304, (("etag", tag), *caching))
-        return Response(200, (("content-type", "application/json"), ("etag", tag), *caching), body)
+        headers = (("content-type", "application/json"), ("etag", tag), ("vary", "Accept"), *caching)
+        return Response(200, headers, self._body(path))
 
     def index(self) -> bytes:
-        """Where each document is. It names hashes, so it renders all of them, once."""
+        """Where each document is, with its hash."""
         if self._index is None:
-            paths = {}
-            for group, versions in self._served.groups.items():
-                for version in versions:
-                    path = f"apis/{group}/{version}" if group else f"api/{version}"
-                    found = self.document(path)
-                    assert found is not None
-                    paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={found[1]}"}
+            paths = {
+                path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._digest(path)}"} for path in self._paths()
+            }
             self._index = orjson.dumps({"paths": paths})
         return self._index
 
-    def document(self, path: str) -> tuple[bytes, str] | None:
-        """The document of `api/v1` or `apis/GROUP/VERSION`, and its hash; None when there is none."""
-        found = self._documents.get(path)
+    def all(self) -> dict[str, dict[str, Any]]:
+        """Every document by its path, texts and all."""
+        texts = overlays()
+        return {path: document(path, self._kinds(path), texts) for path in self._paths()}
+
+    def _paths(self) -> list[str]:
+        groups = self._served.groups
+        return [f"apis/{g}/{v}" if g else f"api/{v}" for g, versions in groups.items() for v in versions]
+
+    def _kinds(self, path: str) -> tuple[Kind, ...]:
+        """The kinds of `api/v1` or `apis/GROUP/VERSION`; none when there is no such document."""
+        root, _, rest = path.partition("/")
+        group, _, version = rest.partition("/") if root == "apis" else ("", "", rest)
+        if root not in ("api", "apis") or (root == "apis") != bool(group):
+            return ()
+        return tuple(self._served.kinds_of(group, version))
+
+    def _digest(self, path: str) -> str:
+        """The hash of a document; "" when there is none."""
+        kinds = self._kinds(path)
+        if all(kind.origin is None for kind in kinds):
+            return _builtin_digest(path, kinds) if kinds else ""
+        found = self._digests.get(path)
         if found is None:
-            root, _, rest = path.partition("/")
-            group, _, version = rest.partition("/") if root == "apis" else ("", "", rest)
-            kinds = self._served.kinds_of(group, version) if root in ("api", "apis") else []
-            if not kinds or (root == "apis") != bool(group):
-                return None
-            body = orjson.dumps(_document(path, kinds))
-            found = self._documents[path] = (body, hashlib.sha256(body).hexdigest().upper())
+            found = self._digests[path] = _hash(path, kinds)
+        return found
+
+    def _body(self, path: str) -> bytes:
+        found = self._bodies.get(path)
+        if found is None:
+            found = self._bodies[path] = orjson.dumps(document(path, self._kinds(path), overlays()))
         return found
 
 
-def _document(path: str, kinds: list[Kind]) -> dict[str, Any]:
+@lru_cache(maxsize=128)
+def _builtin_digest(path: str, kinds: tuple[Kind, ...]) -> str:
+    """Known once, however often a definition changes what else is served."""
+    return _hash(path, kinds)
+
+
+def _hash(path: str, kinds: tuple[Kind, ...]) -> str:
+    told = hashlib.sha512(orjson.dumps(document(path, kinds, {})))
+    told.update(overlays_digest())
+    return told.hexdigest().upper()
+
+
+def document(path: str, kinds: Sequence[Kind], texts: Mapping[str, Any]) -> dict[str, Any]:
+    """One document; `texts` are overlays by definition, none for a document without descriptions."""
     components = Components()
     paths: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     for kind in kinds:
         name, gvk = name_of(kind), _gvk(kind.group, kind.version, kind.kind)
         if kind.origin is None:
             components.add(name, kind.schema, [gvk])
         else:
             components.add_custom(name, kind.origin.openapi, [gvk])
+            own[name] = {"properties": _typed(texts, _POD)}
         if "get" not in kind.verbs:  # a review: it is asked, and there is no list of it
             below = "namespaces/{namespace}/" if kind.namespaced else ""
             collection = _collection(kind, name, with_create=True)
             del collection["get"]
             paths[f"/{path}/{below}{kind.plural}"] = collection
             continue
-        components.schemas[f"{name}List"] = _list_schema(kind, name)
+        own[f"{name}List"] = _add_list(components, kind, name, texts)
         below = "namespaces/{namespace}/" if kind.namespaced else ""
         root = f"/{path}/{below}{kind.plural}"
         paths[root] = _collection(kind, name, with_create=True)
@@ -154,11 +195,15 @@ def _document(path: str, kinds: list[Kind]) -> dict[str, Any]:
     for definition in ("DeleteOptions", "ListMeta", "Patch", "Status"):
         schema = Kinds.definition(META + definition)
         components.add(META + definition, schema, _meta_kinds(definition, kinds[0]))
+    schemas = {
+        name: laid_over(schema, own.get(name) or texts.get(name, {}))
+        for name, schema in sorted(components.schemas.items())
+    }
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.36.0"},
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": dict(sorted(components.schemas.items()))},
+        "components": {"schemas": schemas},
     }
 
 
@@ -170,6 +215,33 @@ def _meta_kinds(definition: str, kind: Kind) -> list[dict[str, str]]:
     if definition == "DeleteOptions":
         return [_gvk(kind.group, kind.version, definition)]
     return [_gvk("", "v1", definition)] if definition == "Status" else []
+
+
+def _add_list(components: Components, kind: Kind, name: str, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """The list of a kind. Those of custom kinds have no definition, so the overlay of theirs is the answer."""
+    gvk = _gvk(kind.group, kind.version, kind.list_kind)
+    if kind.origin is None:
+        with contextlib.suppress(SchemaError):
+            components.add(f"{name}List", Kinds.definition(f"{name}List"), [gvk])
+            return dict(texts.get(f"{name}List", {}))
+    components.schemas[f"{name}List"] = _list_schema(kind, name)
+    typed, items = _typed(texts, _POD_LIST), f"List of {kind.plural}. More info: {CONVENTIONS}"
+    return (
+        {
+            "description": f"{kind.list_kind} is a list of {kind.kind}",
+            "properties": {**typed, "items": {"description": items}},
+        }
+        if typed
+        else {}
+    )
+
+
+def _typed(texts: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The overlays of apiVersion, kind and metadata, as every object and every list has them."""
+    fields = texts.get(name, {}).get("properties", {})
+    return {
+        field: {"description": fields[field]["description"]} for field in ("apiVersion", "kind", "metadata") if fields
+    }
 
 
 def _list_schema(kind: Kind, name: str) -> dict[str, Any]:
