@@ -104,7 +104,7 @@ def _versions(kinds: Kinds) -> Iterator[Kind]:
         if kind.origin is None:
             yield kind
         else:
-            yield from (other for other in kind.origin.siblings.values() if kind.in_version(other.version) is not None)
+            yield from (other for other in kind.origin.siblings.values() if other.origin.is_served)
 
 
 def _preference(path: tuple[str, str]) -> tuple[bool, bool, int, str, str]:
