@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.controllers import owned, pods
-from steersman.controllers.replicaset import ReplicaSet
+from steersman.controllers.replicaset import ReplicaSet, ReplicationController
 from steersman.kernel.object import Key
 from steersman.nodes.kubelet import VirtualKubelet
 from tests.controllers.worlds import (
@@ -234,3 +234,35 @@ def test_scaling_down_ends_with_one_whatever_comes_between(lag):
 
     found = explore(lambda: make(RUN, [replicaset(2)], [user("scale", scale)], lag=lag, atomic=True), at_most(2))
     assert {(ready_pods(w), len(objects(w, "Pod"))) for w in found.terminal} == {(1, 1)}
+
+
+def replication(replicas=2):
+    body = replicaset(replicas)
+    return {**body, "apiVersion": "v1", "kind": "ReplicationController", "spec": {**body["spec"], "selector": LABELS}}
+
+
+def test_a_replication_controller_keeps_its_pods_too():
+    w = settle(make([ReplicationController, VirtualKubelet], [replication()]))
+    status = one(w, "v1/ReplicationController").status
+    assert dict(status) == {
+        "replicas": 2,
+        "fullyLabeledReplicas": 2,
+        "readyReplicas": 2,
+        "availableReplicas": 2,
+        "observedGeneration": 1,
+    }
+    (owner,) = objects(w, "Pod")[0].metadata.ownerReferences
+    assert (owner.apiVersion, owner.kind, owner.controller) == ("v1", "ReplicationController", True)
+    client(w).patch(Key("", "ReplicationController", "default", "web"), {"spec": {"replicas": 1}})
+    client(w).create(pod("stray"))
+    settle(w)
+    assert ready_pods(w) == 1 and all("ownerReferences" in each.metadata for each in objects(w, "Pod"))
+
+
+def test_every_order_of_a_replication_controller_ends_in_its_pods():
+    steps = [
+        user("scale", lambda c: c.patch(Key("", "ReplicationController", "default", "web"), {"spec": {"replicas": 2}}))
+    ]
+    found = explore(lambda: make([ReplicationController], [replication(1)], steps, lag=1, budgets=(1, 0)))
+    assert found.states > 10 and found.terminal and not found.findings
+    assert all(len(objects(w, "Pod")) == 2 for w in found.terminal)

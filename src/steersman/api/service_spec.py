@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from steersman.kernel.store import used_address as used_address
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 HEADLESS: Final = "None"
@@ -19,6 +20,8 @@ PREFER: Final = "PreferDualStack"
 REQUIRE: Final = "RequireDualStack"
 DUAL: Final = (PREFER, REQUIRE)
 ON_NODES: Final = ("NodePort", "LoadBalancer")
+CIDR: Final = ("networking.k8s.io", "ServiceCIDR")
+ADDRESS: Final = ("networking.k8s.io", "IPAddress")
 Spec = Mapping[str, Any]
 
 

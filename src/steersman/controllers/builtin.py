@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.controller import Controller, controller_name
 from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
+from steersman.controllers.addresses import IpAddresses
 from steersman.controllers.aggregation import ClusterRoleAggregation
 from steersman.controllers.autoscaler import HorizontalPodAutoscaler
 from steersman.controllers.certificates import CertificateApproving, CertificateCleaner, CertificateSigning
@@ -17,16 +18,20 @@ from steersman.controllers.deployment import Deployment
 from steersman.controllers.disruption import Disruption
 from steersman.controllers.endpoints import EndpointsController
 from steersman.controllers.endpointslice import EndpointSliceController
+from steersman.controllers.ephemeral import EphemeralVolumes
 from steersman.controllers.eventttl import EventTtl
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
+from steersman.controllers.mirroring import EndpointSliceMirroring
 from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.node_ttl import NodeTtl
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
 from steersman.controllers.protection import AttributesProtection, ClaimProtection, VolumeProtection
-from steersman.controllers.replicaset import ReplicaSet
+from steersman.controllers.replicaset import ReplicaSet, ReplicationController
 from steersman.controllers.resourcequota import ResourceQuotaController
 from steersman.controllers.root_ca import RootCA
+from steersman.controllers.service_cidr import ServiceCidrs
 from steersman.controllers.statefulset import StatefulSet
 from steersman.controllers.tainteviction import TaintEviction
 from steersman.controllers.ttl import TtlAfterFinished
@@ -35,6 +40,7 @@ from steersman.controllers.volumes import VolumeBinder
 ALL: Final[tuple[type[Controller], ...]] = (
     Deployment,
     ReplicaSet,
+    ReplicationController,
     StatefulSet,
     DaemonSet,
     Job,
@@ -48,6 +54,7 @@ ALL: Final[tuple[type[Controller], ...]] = (
     NodeLifecycle,
     TaintEviction,
     VolumeBinder,
+    EphemeralVolumes,
     ClaimProtection,
     VolumeProtection,
     AttributesProtection,
@@ -65,6 +72,10 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     CertificateApproving,
     CertificateSigning,
     CertificateCleaner,
+    EndpointSliceMirroring,
+    ServiceCidrs,
+    IpAddresses,
+    NodeTtl,
 )
 """What only a cluster that runs needs: they keep accounts, certificates, roles and quotas; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}

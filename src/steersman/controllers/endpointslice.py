@@ -16,7 +16,7 @@ from steersman.api.controller import Controller, Find
 from steersman.api.errors import ApiError
 from steersman.api.eviction import is_ready
 from steersman.controllers import owned, serving
-from steersman.kernel.effect import Event
+from steersman.kernel.effect import GK, Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 
@@ -52,7 +52,7 @@ class EndpointSliceController(Controller):
         """A Service wakes itself, a pod those that select it, a slice its Service, and a node that came or changed its
         zone those that select a pod on it."""
         if event.key.gk == SLICE:
-            return _slice_woken(event)
+            return slice_woken(event, NAME, serving.SERVICE)
         if event.key.gk == NODE:
             return _node_woken(event, find)
         return serving.woken(event, find)
@@ -61,14 +61,14 @@ class EndpointSliceController(Controller):
         """Writes the slices of one Service. Raises `NodeMissing`, and what the API refused."""
         service = c.get(key)
         if service is None:
-            _remember(c, f"{key.namespace}/{key.name}", ())  # the garbage collector has the slices
+            remember(c, f"{key.namespace}/{key.name}", ())  # the garbage collector has the slices
         if service is None or not serving.is_served(service):
             return
         selector = {"matchLabels": service["spec"]["selector"]}
         pods = [pod for pod in c.list("v1/Pod", key.namespace, labels=selector) if serving.may_serve(pod)]
         mine = {"matchLabels": {SERVICE_NAME: key.name, MANAGED_BY: NAME}}
         found = c.list("discovery.k8s.io/v1/EndpointSlice", key.namespace, labels=mine)
-        known = [slice_ for slice_ in _with_made(c, key, found) if not owned.is_terminating(slice_)]
+        known = [slice_ for slice_ in with_made(c, key, found) if not owned.is_terminating(slice_)]
         families = serving.families(service)
         missing: dict[str, None] = {}
         names = dict.fromkeys(pod["spec"].get("nodeName") or "" for pod in pods)
@@ -82,12 +82,13 @@ class EndpointSliceController(Controller):
             raise NodeMissing(f"Service {key.namespace}/{key.name}: no node for pods {', '.join(missing)}")
 
 
-def _slice_woken(event: Event) -> Iterable[Key]:
+def slice_woken(event: Event, manager: str, owner: GK) -> Iterable[Key]:
+    """What a slice that `manager` keeps wakes: the object of kind `owner` that it is named after."""
     keys: dict[Key, None] = {}
     for slice_ in (event.old, event.new):
         labels = (EMPTY if slice_ is None else slice_.meta.value.get("labels")) or EMPTY
-        if labels.get(MANAGED_BY) == NAME and labels.get(SERVICE_NAME):
-            keys[Key(*serving.SERVICE, event.key.namespace, labels[SERVICE_NAME])] = None
+        if labels.get(MANAGED_BY) == manager and labels.get(SERVICE_NAME):
+            keys[Key(*owner, event.key.namespace, labels[SERVICE_NAME])] = None
     return keys
 
 
@@ -106,7 +107,7 @@ def _zone(node: Object) -> str:
     return str((node.meta.value.get("labels") or EMPTY).get(ZONE) or "")
 
 
-def _with_made(c: Client, key: Key, seen: list[Any]) -> list[Any]:
+def with_made(c: Client, key: Key, seen: list[Any]) -> list[Any]:
     """The slices seen, but those that this controller wrote lately as they are now: the view may be behind."""
     place = f"{key.namespace}/{key.name}"
     out = {slice_["metadata"]["name"]: slice_ for slice_ in seen}
@@ -120,11 +121,12 @@ def _with_made(c: Client, key: Key, seen: list[Any]) -> list[Any]:
             out[name] = live
             behind.append(name)
     if written:
-        _remember(c, place, behind)
+        remember(c, place, behind)
     return [out[name] for name in sorted(out)]
 
 
-def _remember(c: Client, place: str, written: Iterable[str]) -> None:
+def remember(c: Client, place: str, written: Iterable[str]) -> None:
+    """Notes which slices of a Service were written: `with_made` reads these live."""
     names = sorted(set(written))
     if names:
         c.memory[place] = names
@@ -149,9 +151,9 @@ class _Family:
         """Brings the slices to what the pods ask for; `missing`: pods without a node, added to."""
         wanted = self._wanted(pods, nodes, missing)
         for ports, (shown, endpoints) in wanted.items():
-            here = [slice_ for slice_ in self.mine if _mark(slice_.get("ports") or ()) == ports]
+            here = [slice_ for slice_ in self.mine if port_mark(slice_.get("ports") or ()) == ports]
             self._pack(here, shown, endpoints)
-        stale = [slice_ for slice_ in self.mine if _mark(slice_.get("ports") or ()) not in wanted]
+        stale = [slice_ for slice_ in self.mine if port_mark(slice_.get("ports") or ()) not in wanted]
         self.deletes += stale
         if len(self.deletes) == len(self.mine) and not self.creates:
             self._leave_one()
@@ -165,14 +167,14 @@ class _Family:
         public = self.service["spec"].get("publishNotReadyAddresses")
         for pod in pods:
             ports = _ports(self.service, pod)
-            group = out.setdefault(_mark(ports), (ports, {}))[1]
+            group = out.setdefault(port_mark(ports), (ports, {}))[1]
             node = nodes[pod["spec"].get("nodeName") or ""]
             if node is None and not public:
                 missing[pod["metadata"]["name"]] = None
                 continue
             endpoint = _endpoint(pod, node, self.service, self.family)
             if endpoint["addresses"]:
-                group[_slot(endpoint)] = endpoint
+                group[slot(endpoint)] = endpoint
         return out
 
     def _pack(self, here: list[Any], ports: list[Any], wanted: dict[Any, Any]) -> None:
@@ -181,7 +183,7 @@ class _Family:
         labels = _labels(self.service)
         for slice_ in here:
             before = list(slice_.get("endpoints") or ())
-            kept = [wanted.pop(_slot(each)) for each in before if _slot(each) in wanted]
+            kept = [wanted.pop(slot(each)) for each in before if slot(each) in wanted]
             name = slice_["metadata"]["name"]
             if kept != before and not kept:
                 self.deletes.append(slice_)
@@ -216,12 +218,11 @@ class _Family:
 
     def _new(self, ports: list[Any], endpoints: list[Any]) -> dict[str, Any]:
         meta = self.service["metadata"]
-        prefix = f"{meta['name']}-"
         return {
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
             "metadata": {
-                "generateName": prefix if len(prefix) <= MAX_NAME else meta["name"],
+                "generateName": name_prefix(meta["name"]),
                 "namespace": meta["namespace"],
                 "labels": _labels(self.service),
                 "ownerReferences": [owned.controller_ref({**self.service, "apiVersion": "v1", "kind": "Service"})],
@@ -256,7 +257,12 @@ class _Family:
     def _note(self, written: Any) -> None:
         meta = written["metadata"]
         place = f"{meta['namespace']}/{self.service['metadata']['name']}"
-        _remember(self.c, place, [*(self.c.memory.get(place) or ()), meta["name"]])
+        remember(self.c, place, [*(self.c.memory.get(place) or ()), meta["name"]])
+
+
+def name_prefix(name: str) -> str:
+    """What the names of the slices of a Service begin with."""
+    return f"{name}-" if len(name) < MAX_NAME else name
 
 
 def _with_room(slices: Mapping[str, tuple[Any, list[Any]]], count: int) -> str:
@@ -289,11 +295,12 @@ def _ports(service: Json, pod: Json) -> list[Any]:
     return sorted(out, key=lambda each: sorted(map(str, each.items())))
 
 
-def _mark(ports: Iterable[Json]) -> tuple[Any, ...]:
+def port_mark(ports: Iterable[Json]) -> tuple[Any, ...]:
+    """What makes two lists of ports the same, whatever their order."""
     return tuple(sorted(tuple(sorted(map(str, port.items()))) for port in ports))
 
 
-def _slot(endpoint: Json) -> tuple[Any, ...]:
+def slot(endpoint: Json) -> tuple[Any, ...]:
     """What makes two endpoints the same one, however ready they are."""
     ref = endpoint.get("targetRef") or EMPTY
     return (

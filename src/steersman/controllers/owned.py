@@ -140,12 +140,26 @@ def adopt(c: Client, owner: Json, obj: Json, finalizer: str = "") -> Any:
         return None
 
 
-def adopt_orphan(c: Client, orphan: Json | None, kind: str, member: Member | None = None, finalizer: str = "") -> bool:
-    """Gives an orphan to the first owner of a kind, by name, whose selector matches it. Whether there was one."""
+def as_it_is(owner: Json) -> Json:
+    """The owner itself."""
+    return owner
+
+
+def adopt_orphan(
+    c: Client,
+    orphan: Json | None,
+    kind: str,
+    member: Member | None = None,
+    finalizer: str = "",
+    shown: Callable[[Json], Json] = as_it_is,
+) -> bool:
+    """Gives an orphan to the first owner of a kind, by name, whose selector matches it. Whether there was one.
+    `shown`: an owner as one whose selector is a LabelSelector."""
     if orphan is None or is_terminating(orphan) or controller_of(orphan) is not None:
         return False
     meta = orphan["metadata"]
-    for owner in c.list(kind, meta["namespace"]):
+    for found in c.list(kind, meta["namespace"]):
+        owner = shown(found)
         selector = LabelSelector.compile(owner["spec"]["selector"])
         if selector.empty or is_terminating(owner) or not selector.matches(meta.get("labels")):
             continue

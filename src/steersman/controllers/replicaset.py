@@ -1,15 +1,17 @@
-"""ReplicaSet: as many pods of one template as were asked for.
+"""ReplicaSet and ReplicationController: as many pods of one template as were asked for.
 
-Source of the facts: Kubernetes 1.36, pkg/controller/replicaset. What differs: expectations are facts that never expire
-(see `expectations`), pods are created one by one rather than in growing batches (it stops at the first refusal, as
-those do), and of pods that are equally old to Kubernetes' logarithmic eye the newest goes.
+A ReplicationController is seen as the ReplicaSet it would be: its selector is a map of labels, and its status does not
+count pods that terminate. Source of the facts: Kubernetes 1.36, pkg/controller/replicaset and replication. What
+differs: expectations are facts that never expire (see `expectations`), pods are created one by one rather than in
+growing batches (it stops at the first refusal, as those do), and of pods that are equally old to Kubernetes'
+logarithmic eye the newest goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
@@ -17,12 +19,11 @@ from steersman.api.errors import ApiError, Conflict
 from steersman.controllers import owned, pods
 from steersman.controllers.conditions import condition, find, without
 from steersman.controllers.expectations import Expectations
-from steersman.kernel.effect import Event
+from steersman.kernel.effect import GK, Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
-KIND: Final = "apps/v1/ReplicaSet"
 POD: Final = "v1/Pod"
 POD_GK: Final = ("", "Pod")
 BURST: Final = 500
@@ -35,58 +36,98 @@ class ReplicaSet(Controller):
     """Keeps `spec.replicas` pods alive."""
 
     name = "replicaset"
-    kind = KIND
+    kind = "apps/v1/ReplicaSet"
     owns = (POD,)
+    gk: ClassVar[GK] = ("apps", "ReplicaSet")
+    source: ClassVar[str] = "replicaset-controller"
+    """Who its Events are by."""
+    counts_terminating: ClassVar[bool] = True
+    """Whether its status says how many pods terminate."""
+
+    @staticmethod
+    def shown(owner: Json) -> Json:
+        """The owner as a ReplicaSet."""
+        return owner
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
         """See `owned.woken`."""
-        return owned.woken(event, ("apps", "ReplicaSet"), (POD_GK,))
+        return owned.woken(event, self.gk, (POD_GK,))
 
     def reconcile(self, c: Client, key: Key) -> None:
         """Creates or deletes pods, then writes the status; raises what the API refused."""
         if key.gk == POD_GK:
-            owned.adopt_orphan(c, c.get(key), KIND)
+            owned.adopt_orphan(c, c.get(key), self.kind, shown=self.shown)
             return
-        rs = c.get(key)
-        if rs is None:
+        found = c.get(key)
+        if found is None:
             Expectations.forget(c, key)
             return
+        rs = self.shown(found)
         facts = Expectations(c, key, rs["metadata"]["uid"])
         mine = owned.claim(c, rs, POD)
         mine += facts.missing(mine, POD_GK, key.namespace)
         active = [pod for pod in mine if pods.is_active(pod) and not facts.is_gone(pod)]
         failed: tuple[str, ApiError] | None = None
         if not owned.is_terminating(rs):
-            failed = _scale(c, rs, active, facts)
-        _write_status(c, rs, mine, active, failed)
+            failed = self._scale(c, rs, active, facts)
+        status = _status(c, rs, mine, active, failed)
+        if not self.counts_terminating:
+            del status["terminatingReplicas"]
+        _write_status(c, rs, status)
         if failed is not None and NO_CONTENT not in failed[1].message:
             raise failed[1]
 
-
-def _scale(c: Client, rs: Json, active: list[Any], facts: Expectations) -> tuple[str, ApiError] | None:
-    """Creates what is missing or deletes what is too much; (reason, error) where that was refused."""
-    missing = rs["spec"]["replicas"] - len(active)
-    try:
-        for _ in range(min(missing, BURST)):
-            pod = c.create(new_pod(rs))
-            facts.made(pod)
-            c.event(rs, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
-    except ApiError as error:
-        if NO_CONTENT not in error.message:
-            c.event(rs, "Warning", "FailedCreate", f"Error creating: {error.message}")
-        return "FailedCreate", error
-    if missing >= 0:
+    def _scale(self, c: Client, rs: Json, active: list[Any], facts: Expectations) -> tuple[str, ApiError] | None:
+        """Creates what is missing or deletes what is too much; (reason, error) where that was refused."""
+        missing = rs["spec"]["replicas"] - len(active)
+        try:
+            for _ in range(min(missing, BURST)):
+                pod = c.create(new_pod(rs))
+                facts.made(pod)
+                c.event(rs, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}", self.source)
+        except ApiError as error:
+            if NO_CONTENT not in error.message:
+                c.event(rs, "Warning", "FailedCreate", f"Error creating: {error.message}", self.source)
+            return "FailedCreate", error
+        if missing >= 0:
+            return None
+        try:
+            for pod in _victims(c, rs, active, -missing)[:BURST]:
+                with suppress(Conflict):  # the name is somebody else's by now: this pod is gone
+                    c.delete(pod, uid=pod["metadata"]["uid"])
+                    c.event(rs, "Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}", self.source)
+                facts.gone(pod)
+        except ApiError as error:
+            c.event(rs, "Warning", "FailedDelete", f"Error deleting: {error.message}", self.source)
+            return "FailedDelete", error
         return None
-    try:
-        for pod in _victims(c, rs, active, -missing)[:BURST]:
-            with suppress(Conflict):  # the name is somebody else's by now: this pod is gone
-                c.delete(pod, uid=pod["metadata"]["uid"])
-                c.event(rs, "Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
-            facts.gone(pod)
-    except ApiError as error:
-        c.event(rs, "Warning", "FailedDelete", f"Error deleting: {error.message}")
-        return "FailedDelete", error
-    return None
+
+
+class ReplicationController(ReplicaSet):
+    """The same of ReplicationControllers."""
+
+    name = "replicationcontroller"
+    kind = "v1/ReplicationController"
+    gk = ("", "ReplicationController")
+    source = "replication-controller"
+    counts_terminating = False
+
+    def map_event(self, event: Event, find: Find) -> Iterable[Key]:
+        """The same; a pod that wakes itself has nobody to adopt it where there is none of its kind."""
+        keys = owned.woken(event, self.gk, (POD_GK,))
+        if (
+            event.key in keys
+            and event.key.gk == POD_GK
+            and next(iter(find("replications", event.key.namespace)), None) is None
+        ):
+            return [key for key in keys if key != event.key]
+        return keys
+
+    @staticmethod
+    def shown(owner: Json) -> Json:
+        spec = owner["spec"]
+        selector = {"matchLabels": spec.get("selector") or EMPTY}
+        return {**owner, "spec": {**spec, "selector": selector}}
 
 
 def new_pod(rs: Json) -> dict[str, Any]:
@@ -116,7 +157,7 @@ def _ranks(c: Client, rs: Json, active: list[Any]) -> dict[str, int]:
     related = list(active)
     owner = owned.controller_of(rs)
     if owner is not None:
-        for sibling in c.list(KIND, rs["metadata"]["namespace"], owner=owner["uid"]):
+        for sibling in c.list(f"{rs['apiVersion']}/{rs['kind']}", rs["metadata"]["namespace"], owner=owner["uid"]):
             if sibling["metadata"]["uid"] != rs["metadata"]["uid"] and owned.controlled_by(sibling, owner["uid"]):
                 related += c.list(POD, rs["metadata"]["namespace"], owner=sibling)
     ranks: dict[str, int] = {}
@@ -127,8 +168,10 @@ def _ranks(c: Client, rs: Json, active: list[Any]) -> dict[str, int]:
     return ranks
 
 
-def _write_status(c: Client, rs: Json, mine: list[Any], active: list[Any], failed: tuple[str, ApiError] | None) -> None:
-    """Writes the status, as it follows from the pods before this reconcile, where it changed."""
+def _status(
+    c: Client, rs: Json, mine: list[Any], active: list[Any], failed: tuple[str, ApiError] | None
+) -> dict[str, Any]:
+    """The status, as it follows from the pods before this reconcile."""
     wanted = (rs["spec"]["template"].get("metadata") or EMPTY).get("labels") or EMPTY
     ready = [pod for pod in active if pods.ready_since(pod) is not None]
     seconds = rs["spec"].get("minReadySeconds") or 0
@@ -137,7 +180,7 @@ def _write_status(c: Client, rs: Json, mine: list[Any], active: list[Any], faile
     labelled = [pod for pod in active if has_all(pod["metadata"].get("labels"))]
     ending = [pod for pod in mine if owned.is_terminating(pod) and pods.phase(pod) not in pods.ENDED]
     before = rs.get("status") or EMPTY
-    status = {
+    return {
         "replicas": len(active),
         "fullyLabeledReplicas": len(labelled) or None,
         "readyReplicas": len(ready) or None,
@@ -146,6 +189,11 @@ def _write_status(c: Client, rs: Json, mine: list[Any], active: list[Any], faile
         "observedGeneration": rs["metadata"]["generation"],
         "conditions": _conditions(c, before.get("conditions") or (), failed) or None,
     }
+
+
+def _write_status(c: Client, rs: Json, status: Json) -> None:
+    """Writes the status where it changed."""
+    before = rs.get("status") or EMPTY
     changed = {field: value for field, value in status.items() if before.get(field) != value}
     if changed:
         c.patch(key_of(rs), {"metadata": {"uid": rs["metadata"]["uid"]}, "status": changed}, "status")

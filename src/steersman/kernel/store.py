@@ -96,6 +96,8 @@ ADDRESSES: Final = Index("addresses", ("", "Service"), ("spec",), _addresses)
 """Services by the addresses and node ports they hold, so that the next one gets others."""
 SERVICES: Final = Index("services", ("", "Service"), (), _namespace)
 """The services of a namespace: a pod's event finds those that may choose it."""
+REPLICATIONS: Final = Index("replications", ("", "ReplicationController"), (), _namespace)
+"""The ReplicationControllers of a namespace: a pod without an owner wakes nobody where there are none."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -118,7 +120,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES, SERVICES),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES, SERVICES, REPLICATIONS),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

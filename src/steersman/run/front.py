@@ -1,8 +1,8 @@
-"""The Service `kubernetes` in the namespace `default`, and the server's address behind it.
+"""The ServiceCIDR `kubernetes`, the Service of that name in `default`, and the server's address behind it.
 
 As kube-apiserver does, the machine's own address is named even where the server listens on loopback only: Kubernetes
-allows no loopback address there. Source of the facts: Kubernetes 1.36, pkg/controlplane/controller/kubernetesservice
-and pkg/controlplane/reconcilers.
+allows no loopback address there. Source of the facts: Kubernetes 1.36, pkg/controlplane/controller/kubernetesservice,
+defaultservicecidr and pkg/controlplane/reconcilers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from steersman.api.admission.addresses import NETWORK
 from steersman.api.errors import ApiError
+from steersman.api.service_spec import CIDR
+from steersman.api.times import MICRO, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.kernel.value import Frozen
@@ -30,6 +32,7 @@ ELSEWHERE: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 
 async def announce(heads: Heads, address: Address, port: int) -> None:
     """Writes the Service, its Endpoints and its EndpointSlice, as far as they are not there or say something else."""
+    await _default_block(heads)
     host = _host(address)
     version = 6 if host is None else ipaddress.ip_address(host).version
     block = next((each for each in map(ipaddress.ip_network, NETWORK.split(",")) if each.version == version), None)
@@ -68,6 +71,19 @@ async def announce(heads: Heads, address: Address, port: int) -> None:
         "ports": ports,
     }
     await _keep(heads, Key("discovery.k8s.io", "EndpointSlice", "default", NAME), slice_)
+
+
+async def _default_block(heads: Heads) -> None:
+    """Where addresses of Services come from; ready at once, since nothing is given out of a block that is not."""
+    key = Key(*CIDR, "", NAME)
+    if heads.store.get(key) is not None:
+        return
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": NAME}}
+    await _write(heads, "create", key, {**body, "spec": {"cidrs": NETWORK.split(",")}})
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
+    ready["lastTransitionTime"] = time_text(heads.now() // MICRO)
+    request = Request("apply", key, {**body, "status": {"conditions": [ready]}}, "status", actor=APISERVER)
+    await heads.write(request._replace(manager="kubernetes-service-cidr-controller", options=Frozen({"force": True})))
 
 
 async def _keep(heads: Heads, key: Key, body: Mapping[str, Any]) -> None:

@@ -53,7 +53,7 @@ def test_nobody_manages_what_the_cluster_gave(cluster):
 def test_a_full_block_is_told():
     cluster = Cluster("192.0.2.0/30")
     assert {cluster.create(name)["clusterIP"] for name in "ab"} == {"192.0.2.1", "192.0.2.2"}
-    with pytest.raises(Exception, match=r"range 192\.0\.2\.0/30 is full"):
+    with pytest.raises(Exception, match=r"failed to allocate a serviceIP: range is full"):
         cluster.create("c")
 
 
@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_given_once(cluster):
     assert cluster.create("a", clusterIP=wanted)["clusterIPs"] == [wanted]
     with pytest.raises(Invalid, match="provided IP is already allocated"):
         cluster.create("b", clusterIP=wanted)
-    with pytest.raises(Invalid, match="not in the valid range"):
+    with pytest.raises(Invalid, match="does not match the current range"):
         cluster.create("c", clusterIP="fd00::1")
 
 
@@ -154,3 +154,44 @@ def test_a_mere_name_has_no_address(cluster):
 def test_a_health_port_is_drawn_for_local_traffic(cluster):
     spec = cluster.create("a", type="LoadBalancer", externalTrafficPolicy="Local")
     assert spec["healthCheckNodePort"] != spec["ports"][0]["nodePort"]
+
+
+def block(cluster, name, cidr, ready="True"):
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": name}}
+    key = Key("networking.k8s.io", "ServiceCIDR", "", name)
+    said = {"type": "Ready", "status": ready, "reason": "", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+    def write(verb, body, subresource=""):
+        request = Request(verb, key, body, subresource, actor="u", manager="m", options={"force": True})
+        cluster.backend.write_now(request)
+
+    write("create", {**body, "spec": {"cidrs": [cidr]}})
+    write("apply", {**body, "status": {"conditions": [said]}}, "status")
+
+
+def test_addresses_come_out_of_every_block_that_is_ready():
+    cluster = Cluster("192.0.2.0/30")
+    block(cluster, "kubernetes", "192.0.2.0/30")
+    assert {cluster.create(name)["clusterIP"] for name in "ab"} == {"192.0.2.1", "192.0.2.2"}
+    block(cluster, "late", "198.51.100.0/24", ready="False")
+    with pytest.raises(Exception, match="range is full"):
+        cluster.create("c")
+    with pytest.raises(Invalid, match="does not match the current range"):
+        cluster.create("c", clusterIP="198.51.100.9")
+    block(cluster, "more", "203.0.113.0/24")
+    assert ip_address(cluster.create("c")["clusterIP"]) in ip_network("203.0.113.0/24")
+    assert cluster.create("d", clusterIP="203.0.113.9")["clusterIP"] == "203.0.113.9"
+    for end in (0, 255):
+        with pytest.raises(Invalid, match="does not match the current range"):
+            cluster.create("e", clusterIP=f"203.0.113.{end}")
+
+
+def test_an_address_object_of_something_else_keeps_its_address():
+    cluster = Cluster("192.0.2.0/30")
+    key = Key("networking.k8s.io", "IPAddress", "", "192.0.2.1")
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": "IPAddress", "metadata": {"name": key.name}}
+    ref = {"group": "x.io", "resource": "gateways", "name": "g"}
+    cluster.backend.write_now(Request("create", key, {**body, "spec": {"parentRef": ref}}, actor="u", manager="m"))
+    with pytest.raises(Invalid, match="already allocated"):
+        cluster.create("a", clusterIP="192.0.2.1")
+    assert cluster.create("a")["clusterIP"] == "192.0.2.2"

@@ -1,9 +1,11 @@
 """Addresses and ports that a Service gets from the cluster: clusterIPs, ipFamilies, nodePorts, healthCheckNodePort.
 
 Kubernetes gives them out in the storage of Services, after ownership is noted and before the object is judged; here it
-is the last mutating plugin. Which address is drawn follows from the object's uid, and the next free one is taken when
-somebody has it: the index `kernel.store.ADDRESSES` knows who. As in Kubernetes, the lower part of each range is given
-out last, and left to those who ask for an address or a port by its number.
+is the last mutating plugin. The blocks are those of the ServiceCIDRs that are ready, as far as there are any. An
+IPAddress keeps its address from others; those of Services are made after them, by `controllers/addresses.py`. Which
+address is drawn follows from the object's uid, and the next free one is taken when somebody has it: the index
+`kernel.store.ADDRESSES` knows who. As in Kubernetes, the lower part of each range is given out last, and left to those
+who ask for an address or a port by its number.
 
 Source of the facts: Kubernetes 1.36, `pkg/registry/core/service/storage/alloc.go` and `storage.go`,
 `pkg/registry/core/service/strategy.go`, `ipallocator` and `portallocator`.
@@ -20,8 +22,17 @@ from xxhash import xxh3_64_intdigest
 from steersman.api import errors, service_spec
 from steersman.api.admission.edit import spec_of, with_part
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin
-from steersman.api.service_spec import HEADLESS, gives_node_ports, has_address, needs_health_check, type_of
-from steersman.kernel.store import used_address, used_port
+from steersman.api.service_spec import (
+    ADDRESS,
+    CIDR,
+    HEADLESS,
+    gives_node_ports,
+    has_address,
+    needs_health_check,
+    type_of,
+)
+from steersman.kernel.object import Key, Object
+from steersman.kernel.store import Store, used_address, used_port
 from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 SERVICE: Final = ("", "Service")
@@ -47,6 +58,18 @@ class ServiceAddresses(Plugin):
     def __init__(self, network: str = NETWORK) -> None:
         blocks: list[Network] = [ip_network(each) for each in network.split(",")]
         self.networks: Mapping[str, Network] = {f"IPv{block.version}": block for block in blocks}
+        """Family → its first block; the order is that of preference."""
+
+    def _blocks(self, store: Store, family: str) -> list[Network]:
+        """The blocks of a family that addresses are given out of, the configured one first."""
+        first = self.networks[family]
+        listed = list(store.list(CIDR))
+        if not listed:
+            return [first]
+        ready = [each.value for each in listed if _is_ready(each)]
+        found = [ip_network(text) for each in ready for text in each["spec"]["cidrs"]]
+        mine = dict.fromkeys(block for block in found if block.version == first.version)
+        return sorted(mine, key=lambda block: block != first)
 
     def mutate(self, attempt: Attempt) -> Answer:
         """Keeps what the Service has, drops what its type no longer has, and draws what is missing."""
@@ -77,13 +100,12 @@ class ServiceAddresses(Plugin):
         if 0 < len(listed) < len(held):
             return  # one is given up
         for index, family in enumerate(spec.get("ipFamilies") or ()):
-            network = self.networks.get(family)
-            if network is None:
+            if family not in self.networks:
                 return
             if index >= len(listed):
-                listed.append(_next_address(draw, network))
+                listed.append(_next_address(draw, self._blocks(draw.store, family)))
             elif listed[index] not in held:
-                _claim(draw, network, listed, index)
+                _claim(draw, self._blocks(draw.store, family), listed, index)
         if listed:
             spec["clusterIPs"], spec["clusterIP"] = FrozenList(listed), listed[0]
 
@@ -93,6 +115,7 @@ class _Draw:
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        self.store = attempt.store
         meta = (attempt.body or EMPTY).get("metadata") or EMPTY
         self._uid = meta.get("uid", "")
         self.given: dict[str, None] = {}
@@ -104,17 +127,33 @@ class _Draw:
             found.key != key for found in self._attempt.store.find("addresses", value, SERVICE)
         )
 
+    def is_reserved(self, address: str) -> bool:
+        """Whether there is an IPAddress: of another Service that still holds it, or of anything else."""
+        found = self.store.get(Key(*ADDRESS, "", address))
+        if found is None:
+            return False
+        ref = (found.spec_value or EMPTY).get("parentRef") or EMPTY
+        return (ref.get("group", ""), ref.get("resource")) != ("", "services")
+
     def invalid(self, field: str, value: Any, detail: str) -> errors.ApiError:
         return errors.invalid("Service", self._attempt.key.name, [errors.Cause.invalid(field, value, detail)])
 
-    def free(self, what: str, size: int, last: int, value: Callable[[int], str]) -> int | None:
+    def free(
+        self,
+        what: str,
+        size: int,
+        last: int,
+        value: Callable[[int], str],
+        reserved: Callable[[int], bool] = lambda place: False,
+    ) -> int | None:
         """The first free place in a range from one that the object's uid decides; the `last` first ones last."""
         start = xxh3_64_intdigest(f"{self._uid} {what}".encode()) % (size - last)
         for step in range(min(size - last, TRIES)):
             place = last + (start + step) % (size - last)
-            if not self.is_taken(value(place)):
+            if not self.is_taken(value(place)) and not reserved(place):
                 return place
-        return next((place for place in range(last) if not self.is_taken(value(place))), None)
+        left = (place for place in range(last) if not self.is_taken(value(place)) and not reserved(place))
+        return next(left, None)
 
 
 def _check_families(draw: _Draw, spec: Mapping[str, Any], given: Mapping[str, Any], families: tuple[str, ...]) -> None:
@@ -134,34 +173,56 @@ def _check_families(draw: _Draw, spec: Mapping[str, Any], given: Mapping[str, An
         raise draw.invalid("spec.ipFamilyPolicy", service_spec.REQUIRE, detail)
 
 
-def _next_address(draw: _Draw, network: Network) -> str:
-    size = network.num_addresses - (2 if network.version == 4 else 1)  # neither the block's own nor its broadcast one
-    last = 0 if size < 16 else min(max(16, size // 16), 256)
-    first = int(network.network_address) + 1
-    kind: Callable[[int], Any] = IPv4Address if network.version == 4 else IPv6Address
-    place = draw.free(f"address {network.version}", size, last, lambda number: used_address(str(kind(first + number))))
-    if place is None:
-        raise errors.internal(f"failed to allocate a serviceIP: range {network} is full")
-    found = str(kind(first + place))
-    draw.given[used_address(found)] = None
-    return found
+def _is_ready(block: Object) -> bool:
+    if "deletionTimestamp" in block.meta.value:
+        return False
+    conditions = (block.status_value or EMPTY).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
-def _claim(draw: _Draw, network: Network, listed: list[str], index: int) -> None:
+def _next_address(draw: _Draw, blocks: list[Network]) -> str:
+    """A free address of the first block that has one."""
+    for network in blocks:
+        size = network.num_addresses - (2 if network.version == 4 else 1)  # neither the block's own nor its broadcast
+        last = 0 if size < 16 else min(max(16, size // 16), 256)
+        first = int(network.network_address) + 1
+        kind: Callable[[int], Any] = IPv4Address if network.version == 4 else IPv6Address
+        what = f"address {network.version}" if network == blocks[0] else f"address {network}"
+
+        def named(place: int, kind: Callable[[int], Any] = kind, first: int = first) -> str:
+            return str(kind(first + place))
+
+        place = draw.free(
+            what, size, last, lambda place: used_address(named(place)), lambda place: draw.is_reserved(named(place))
+        )
+        if place is not None:
+            found = named(place)
+            draw.given[used_address(found)] = None
+            return found
+    raise errors.internal("failed to allocate a serviceIP: range is full")
+
+
+def _claim(draw: _Draw, blocks: list[Network], listed: list[str], index: int) -> None:
     """Raises 422 for an address that the Service cannot have."""
     try:
         wanted = ip_address(listed[index])
     except ValueError:
         return
-    if wanted.version != network.version:
+    if blocks and wanted.version != blocks[0].version:
         return
-    if wanted not in network:
-        detail = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
-    elif draw.is_taken(used_address(str(wanted))):
+    if not any(_gives(block, wanted) for block in blocks):
+        detail = "the provided network does not match the current range"
+    elif draw.is_taken(used_address(str(wanted))) or draw.is_reserved(str(wanted)):
         detail = "provided IP is already allocated"
     else:
         return
     raise draw.invalid("spec.clusterIPs", listed, f"failed to allocate IP {listed[index]}: {detail}")
+
+
+def _gives(block: Network, address: IPv4Address | IPv6Address) -> bool:
+    """Whether a block has an address to give: neither its own, nor its broadcast one."""
+    ends = (block.network_address, block.broadcast_address if block.version == 4 else None)
+    return address in block and address not in ends
 
 
 def _node_ports(draw: _Draw, before: Mapping[str, Any], spec: dict[str, Any]) -> None:
