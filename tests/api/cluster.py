@@ -47,8 +47,9 @@ class Cluster:
                 answer = self.suffixes.pop(0) if self.suffixes else f"{self.drawn:05d}"
             outcome = outcome.resume(answer)
         if isinstance(outcome, Commit):
-            assert self.store.commit(outcome) is not None
-            return reply_of(outcome)
+            event = self.store.commit(outcome)
+            assert event is not None
+            return reply_of(outcome, event)
         return outcome
 
     def request(self, verb, kind, name, body=None, sub="", manager="test", namespace="shop", **options):

@@ -175,11 +175,22 @@ def test_elements_of_items(value, element):
 
 
 def test_lists_with_unusable_keys_are_one_field():
-    twice = freeze({"items": [{"name": "a"}, {"name": "a"}]})
-    assert paths(fields.added(TREE, twice)) == {(), ("f:items",)}
-    assert paths(fields.present(TREE, twice)) == {("f:items",)}
-    changed, removed = fields.compare(TREE, twice, freeze({"items": [{"name": "a"}]}))
-    assert (paths(changed), paths(removed)) == ({("f:items",)}, set())
+    nameless = freeze({"items": [{"name": {}}, {"name": "a"}]})
+    assert paths(fields.added(TREE, nameless)) == {(), ("f:items",)}
+    assert paths(fields.present(TREE, nameless)) == {("f:items",)}
+
+
+def test_items_that_are_there_more_than_once_belong_to_who_has_them_all():
+    twice = freeze({"items": [{"name": "a"}, {"name": "b", "value": 1}, {"name": "a", "value": 1}]})
+    one, other = ("f:items", 'k:{"name":"a"}'), ("f:items", 'k:{"name":"b"}')
+    deep = {(*other, "f:name"), (*other, "f:value")}
+    assert paths(fields.present(TREE, twice)) == {one, other, *deep}
+    assert paths(fields.added(TREE, twice)) == {(), ("f:items",), one, other, *deep}
+    once = freeze({"items": [{"name": "a"}, {"name": "b", "value": 1}]})
+    assert list(map(paths, fields.compare(TREE, twice, once))) == [{one, (*one, "f:name")}, {one}]
+    assert list(map(paths, fields.compare(TREE, once, twice))) == [{one}, {one, (*one, "f:name")}]
+    other_twice = freeze({"items": [{"name": "a"}, {"name": "b", "value": 1}, {"name": "a", "value": 2}]})
+    assert list(map(paths, fields.compare(TREE, twice, other_twice))) == [{one}, set()]
 
 
 def test_long_lists_cost_their_length():

@@ -45,7 +45,7 @@ GOOD = [
     (Schema(type="string", format="date-time"), "2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"),
     (Schema(type="any"), {"a": [1, None]}, {"a": [1, None]}),
     (Schema(type="map", values=NUMBER), {"a": 1}, {"a": 1}),
-    (Schema(type="map", values=TEXT), {"a": "b", "c": None}, {"a": "b"}),
+    (Schema(type="map", values=TEXT), {"a": "b", "c": None}, {"a": "b", "c": ""}),
     (Schema(type="list", items=TEXT), ["a"], ["a"]),
 ]
 
@@ -144,7 +144,6 @@ def test_empty_lists_and_maps_of_built_in_kinds_are_not_stored():
     assert take(freeze(spec)) == taken
     assert take(taken) is taken
     assert take({"containers": []}) == {"containers": []}  # required
-    assert intake(POD, True, False, True)(spec) == spec  # an applied configuration
     custom = one(Schema(type="list", items=TEXT), y=Schema(type="map", values=TEXT))
     assert intake(custom, True, True)({"x": [], "y": {}}) == {"x": [], "y": {}}
 

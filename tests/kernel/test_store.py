@@ -76,13 +76,16 @@ def test_commit_is_refused_when_the_slot_moved_on():
     assert changed.expected_rv == 1
     event = store.commit(changed)
     assert (event.type, event.rev, event.old, event.new) == ("MODIFIED", 2, first, second)
-    assert reply_of(changed).obj is second
+    assert reply_of(changed, event).obj is second
     assert store.commit(Commit(first.key, first, None)) is None
     assert store.rev == 2
     gone = Commit(first.key, second, None)
     event = store.commit(gone)
     assert (event.type, event.rev, event.obj) == ("DELETED", 3, second)
-    assert reply_of(gone).obj is second
+    shown = reply_of(gone, event).obj
+    assert (shown.rv, shown.same_content(second)) == (3, True)
+    last = second.at(second.rv)
+    assert reply_of(gone._replace(last=last), event).obj is last  # it has a revision of its own
     assert store.get(first.key) is None
     assert (store.kinds(), store.namespaces(POD), store.rev) == ([], [], 3)
 

@@ -259,7 +259,7 @@ class Api:
             cause = errors.Cause.required("fieldManager", "is required for apply patch")
             raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
         body = preconditions.body(request, kind)
-        meta = body.get("metadata") or EMPTY
+        meta = preconditions.applied_meta(body)
         preconditions.check_name(request, kind, meta)
         preconditions.check_subresource(request, kind)
         old = preconditions.found(store, request.key, kind)
@@ -269,7 +269,8 @@ class Api:
             return self._write(store, request, kind, old)
         if request.subresource:
             raise errors.not_found(kind.plural, request.key.name, kind.group)
-        return self._create_at(store, request, kind, meta)
+        preconditions.check_no_uid(kind, request.key.name, meta.get("uid"))
+        return self._create_at(store, request, kind, {**meta, "resourceVersion": ""})
 
     def _identify(self, store: Store, request: Request, kind: Kind, key: Key) -> Outcome:
         """A create, once somebody has drawn the uid. That a name is taken is said last, as in kube-apiserver: of what
@@ -433,7 +434,7 @@ def _finish(request: Request, old: Object, written: Written) -> Outcome:
         held = old.key.gk == NAMESPACE and (new.spec_value or EMPTY).finalizers
         if not held:
             outcome = _committed(request, old.key, old, None, 200, written.warnings)
-            return outcome._replace(last=new) if isinstance(outcome, Commit) else outcome
+            return outcome._replace(last=new.at(old.rv)) if isinstance(outcome, Commit) else outcome
     return _committed(request, old.key, old, new, 200, written.warnings)
 
 

@@ -140,9 +140,9 @@ def item_element(schema: Schema, item: Any) -> str | None:
     return key_element(names, values) if names else None
 
 
-def elements(schema: Schema | None, value: Any) -> list[str] | None:
-    """The path elements of an associative list's items, in order; None when the list is atomic or its keys are
-    unusable (missing or not unique), for then it can only be owned as a whole."""
+def named_items(schema: Schema | None, value: Any) -> list[str] | None:
+    """The path elements of an associative list's items, in order, some perhaps more than once; None when the list is
+    atomic or an item has no usable key, for then it can only be owned as a whole."""
     if schema is None or schema.list_type not in ("map", "set") or not isinstance(value, list):
         return None
     out: list[str] = []
@@ -156,13 +156,38 @@ def elements(schema: Schema | None, value: Any) -> list[str] | None:
         if element is None:
             return None
         out.append(element)
-    return out if len(set(out)) == len(out) else None
+    return out
+
+
+def elements(schema: Schema | None, value: Any) -> list[str] | None:
+    """`named_items` where no two items have the same path element, else None."""
+    out = named_items(schema, value)
+    return out if out is None or len(set(out)) == len(out) else None
 
 
 def items_by_element(schema: Schema | None, value: Any) -> dict[str, Any] | None:
     """The items of an associative list by path element, or None as `elements` has it."""
     found = elements(schema, value)
     return None if found is None else dict(zip(found, value, strict=True))
+
+
+def _grouped(schema: Schema | None, value: Any) -> dict[str, list[Any]] | None:
+    """The items of an associative list by path element, where some have the same; None where it is owned as a whole."""
+    names = named_items(schema, value)
+    if names is None:
+        return None
+    out: dict[str, list[Any]] = {}
+    for name, item in zip(names, value, strict=True):
+        out.setdefault(name, []).append(item)
+    return out
+
+
+def _present_items(schema: Schema, value: list[Any]) -> FieldSet:
+    """Items of which some are there more than once: those belong to who has them all."""
+    groups = _grouped(schema, value)
+    if groups is None:
+        return LEAF
+    return node({name: LEAF if len(g) > 1 else union(present(schema.items, g[0]), LEAF) for name, g in groups.items()})
 
 
 def present(schema: Schema | None, value: Any) -> FieldSet:
@@ -184,6 +209,7 @@ def present(schema: Schema | None, value: Any) -> FieldSet:
         items = items_by_element(schema, value)
         if items is not None:
             return node({element: union(present(schema.items, item), LEAF) for element, item in items.items()})
+        return _present_items(schema, value)
     return LEAF
 
 
@@ -207,6 +233,8 @@ def added(schema: Schema | None, value: Any) -> FieldSet:
         if items:
             found = {element: added(schema.items, item) for element, item in items.items()}
             return node(found, True) if len(known) == before else unshared(found, True)
+        if items is None:
+            return union(_present_items(schema, value), LEAF)
     return LEAF
 
 
@@ -242,6 +270,8 @@ def appearing(schema: Schema | None, name: str, value: Any) -> FieldSet:
 
 def compare(schema: Schema | None, old: Any, new: Any) -> Change:
     """(added or modified, removed) between two values, both present and not equal."""
+    if old is None or new is None:
+        return _compare_null(schema, old, new)
     if isinstance(old, dict) and isinstance(new, dict) and not (schema is not None and schema.atomic):
         return _compare_maps(schema, old, new)
     if schema is not None and schema.list_type in ("map", "set"):
@@ -250,10 +280,46 @@ def compare(schema: Schema | None, old: Any, new: Any) -> Change:
             if before == after:
                 return _compare_pairs(schema, before, old, new)
             return _compare_items(schema, dict(zip(before, old, strict=True)), dict(zip(after, new, strict=True)))
+        old_groups, new_groups = _grouped(schema, old), _grouped(schema, new)
+        if old_groups is not None and new_groups is not None:
+            return _compare_groups(schema, old_groups, new_groups)
     if isinstance(old, dict) or isinstance(new, dict):
         gone = added(schema, old)  # one of them is no map: what was below goes, what is below now appears
         return added(schema, new), node(dict(zip(gone.names, gone.kids, strict=True)))
     return LEAF, NOTHING
+
+
+def _compare_null(schema: Schema | None, old: Any, new: Any) -> Change:
+    """A change from or to null: what was in a map or list goes, what is in it now appears; it is there before and
+    after."""
+    found = added(schema, new if old is None else old)
+    if not found.names:
+        return LEAF, NOTHING
+    below = node(dict(zip(found.names, found.kids, strict=True)))
+    return (below, NOTHING) if old is None else (NOTHING, below)
+
+
+def _compare_groups(schema: Schema, old: dict[str, list[Any]], new: dict[str, list[Any]]) -> Change:
+    """Two lists, of which some items are there more than once: those are compared as one."""
+    changed: dict[str, FieldSet] = {}
+    removed: dict[str, FieldSet] = {}
+    for name in dict.fromkeys((*old, *new)):
+        before, after = old.get(name, []), new.get(name, [])
+        change, gone = NOTHING, NOTHING
+        if len(before) > 1 and len(after) > 1:
+            change = NOTHING if before == after else LEAF
+        elif len(before) == len(after):
+            change, gone = SAME if before == after else compare(schema.items, before[0], after[0])
+        else:
+            if before:
+                gone = LEAF if len(before) > 1 else added(schema.items, before[0])
+            if after:
+                change = LEAF if len(after) > 1 else added(schema.items, after[0])
+        if change:
+            changed[name] = change
+        if gone:
+            removed[name] = gone
+    return node(changed), node(removed)
 
 
 def _compare_pairs(schema: Schema, names: list[str], old: list[Any], new: list[Any]) -> Change:
@@ -283,6 +349,12 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
             if item is None and name in old:
                 met += 1
                 continue
+            if name in old:
+                met += 1
+                below, gone = _compare_null(fields.get(name, others), None, item)
+                if below is not NOTHING:
+                    changed[_FIELD[name]] = below
+                continue
             if name in _MAYBE_ALWAYS:
                 below = appearing(schema, name, item)
             elif isinstance(item, (dict, list)):
@@ -291,7 +363,6 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
                 below = LEAF
             if below is not NOTHING:
                 changed[_FIELD[name]] = below
-            met += name in old
             continue
         met += 1
         if before is item:
@@ -301,6 +372,12 @@ def _compare_maps(schema: Schema | None, old: dict[str, Any], new: dict[str, Any
             if before == item:
                 continue
             change, gone = compare(fields.get(name, others), before, item)
+            if change is not NOTHING:
+                changed[_FIELD[name]] = change
+            if gone is not NOTHING:
+                removed[_FIELD[name]] = gone
+        elif item is None:
+            change, gone = _compare_null(fields.get(name, others), before, None)
             if change is not NOTHING:
                 changed[_FIELD[name]] = change
             if gone is not NOTHING:

@@ -146,16 +146,16 @@ def with_zeros(schema: Schema, value: Any, depth: int = 0) -> Any:
             if item is not None
         }
         for name in schema.required:
-            if name not in out and (zero := _zero(schema.fields[name], depth + 1)) is not None:
-                out[name] = zero
+            if name not in out and (made := zero(schema.fields[name], depth + 1)) is not None:
+                out[name] = made
         return out
     if isinstance(value, list) and schema.items is not None:
         return [with_zeros(schema.items, item, depth + 1) for item in value]
     return value
 
 
-def _zero(schema: Schema, depth: int) -> Any:
-    """None: a nil pointer, or a time, which is left out."""
+def zero(schema: Schema, depth: int = 0) -> Any:
+    """The zero value of a Go type. None: a nil pointer, or a time, which is left out."""
     if schema.type == "object" and schema.fields:
         return None if _short(schema) in POINTERS else with_zeros(schema, {}, depth)
     if schema.type in ("object", "map"):

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 from steersman.api import quantity
 from steersman.api.errors import Cause, quote
 from steersman.api.formats import has_format
+from steersman.api.go_json import zero
 from steersman.api.pattern import compile_pattern
 from steersman.api.schema import Schema
 from steersman.api.zeros import shown
@@ -117,8 +118,6 @@ class How(NamedTuple):
 
     required: bool
     custom: bool = False
-    keep_empty: bool = False
-    """Keep empty lists and maps where they would be dropped: an applied configuration speaks of them."""
     zeros: bool = False
     """Fill in what Kubernetes shows of fields that nobody set, as `zeros.fill` does, in the same pass."""
 
@@ -142,7 +141,7 @@ def _take_object(schema: Schema, how: How) -> Take:
                 return _take_any
             raise Misfit
         made = takers[name] = _intake(child, how)
-        if not (custom or how.keep_empty or name in schema.required) and _is_list_or_map(child):
+        if not (custom or name in schema.required) and _is_list_or_map(child):
             omitted.add(name)
         if made is _take_string:
             plain[name] = str
@@ -219,10 +218,12 @@ def _take_map(schema: Schema, how: How) -> Take:
             taken = item if taker is _take_string and type(item) is str else taker(item)
             if taken is not item:
                 same = False
-            if taken is not None or nullable:
-                out[name] = taken
-            else:
+            if taken is None and not nullable:
                 same = False
+                taken = None if how.custom or schema.values is None else freeze(zero(schema.values))
+                if taken is None:
+                    continue
+            out[name] = taken
         return value if same else Frozen(out)
 
     return take
@@ -296,14 +297,14 @@ _compiled: dict[tuple[int, How], tuple[Schema, Take]] = {}
 
 
 @lru_cache(maxsize=1 << 12)
-def intake(schema: Schema, required: bool, custom: bool = False, keep_empty: bool = False, zeros: bool = False) -> Take:
+def intake(schema: Schema, required: bool, custom: bool = False, zeros: bool = False) -> Take:
     """The function that takes a value in under `schema`: returns it frozen, or raises `Misfit`.
 
     `required`: whether missing required fields are an error (not in the status of a built-in kind, whose Go types
     have zero values there). `custom`: a custom kind, whose value constraints are checked and whose nulls may stay.
-    `keep_empty`, `zeros`: see `How`.
+    `zeros`: see `How`.
     """
-    return _intake(schema, How(required, custom, keep_empty, zeros))
+    return _intake(schema, How(required, custom, zeros))
 
 
 def _intake(schema: Schema, how: How) -> Take:

@@ -282,7 +282,7 @@ def _compiled_kind(entry: Mapping[str, Any]) -> Kind:
     )
 
 
-_BODIES: Final[Mapping[str, tuple[str, str]]] = {"scale": ("autoscaling/v1", "Scale")}
+BODIES: Final[Mapping[str, tuple[str, str]]] = {"scale": ("autoscaling/v1", "Scale")}
 
 
 def custom_kind(
@@ -305,7 +305,7 @@ def custom_kind(
             continue
         parts = tuple(sorted(version.get("subresources") or ()))
         own: tuple[str, str] = (f"{group}/{name}", names["kind"])
-        bodies = [(part, _BODIES.get(part, own)) for part in parts]
+        bodies = [(part, BODIES.get(part, own)) for part in parts]
         origin = Origin(
             crd=crd,
             storage=storage,

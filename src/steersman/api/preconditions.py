@@ -14,6 +14,7 @@ from steersman.api.kinds import STATUS_PARTS, Kind, Kinds
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
+from steersman.kernel.value import EMPTY
 
 NAMESPACE: Final = ("", "Namespace")
 IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})
@@ -71,6 +72,9 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
     body = request.body
     if not isinstance(body, dict):
         raise errors.bad_request(f"the body must be a {kind.kind} object, not {type(body).__name__}")
+    if request.verb == "apply" and (body.get("apiVersion"), body.get("kind")) != (kind.api_version, kind.kind):
+        group, _, version = _plain_or_none(body.get("apiVersion")).rpartition("/")
+        raise errors.bad_request(f"invalid object type: {group}/{version}, Kind={_plain_or_none(body.get('kind'))}")
     for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = body.get(field)
         if given is not None and given != wanted:
@@ -81,14 +85,16 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
     return body
 
 
+def _plain_or_none(given: Any) -> str:
+    return plain(given) if given else ""
+
+
 def _other_kind(request: Request, kind: Kind, body: Mapping[str, Any], field: str, wanted: str) -> str:
     """What is said of a body of another kind or version than the path's."""
     api_version, name = body.get("apiVersion") or kind.api_version, body.get("kind") or kind.kind
     if kind.custom or not isinstance(api_version, str) or not isinstance(name, str):
         return f"{field} in the body is {errors.show(body[field])}, but the request is for {wanted}"
     group, _, version = api_version.rpartition("/")
-    if request.verb == "apply":
-        return f"invalid object type: {group}/{version}, Kind={name}"
     text = f"{name} in version {errors.quote(version)} cannot be handled as a {kind.kind}: "
     known = Kinds.builtin().builtin_of(group, name)
     if (known is not None and known.version == version) or (name in META_KINDS and version == "v1"):
@@ -97,6 +103,14 @@ def _other_kind(request: Request, kind: Kind, body: Mapping[str, Any], field: st
     return (
         f"{text}no kind {errors.quote(name)} is registered for version {errors.quote(api_version)} in scheme {SCHEME}"
     )
+
+
+def applied_meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of an applied configuration; raises 400 when it claims to know who owns what."""
+    meta: Mapping[str, Any] = body.get("metadata") or EMPTY
+    if meta.get("managedFields") is not None:
+        raise errors.bad_request("metadata.managedFields must be nil")
+    return meta
 
 
 def check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
@@ -157,6 +171,13 @@ def check_uid(old: Object, kind: Kind, wanted: Any) -> None:
     if wanted and wanted != old.uid:
         detail = f"Precondition failed: UID in precondition: {plain(wanted)}, UID in object meta: {old.uid}"
         raise errors.conflict(kind.plural, old.key.name, detail, kind.group)
+
+
+def check_no_uid(kind: Kind, name: str, wanted: Any) -> None:
+    """Raises 409 when an incarnation was asked for and there is none."""
+    if wanted:
+        detail = f"uid mismatch: the provided object specified uid {plain(wanted)}, and no existing object was found"
+        raise errors.conflict(kind.plural, name, detail, kind.group)
 
 
 def plain(given: Any) -> str:

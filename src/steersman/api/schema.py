@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import importlib.resources
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NoReturn
 
@@ -198,6 +198,13 @@ RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 """Any JSON, of which Kubernetes knows no parts: it is owned as a whole."""
 
 
+def _zero_keys(items: Schema, keys: Iterable[str]) -> dict[str, Json]:
+    """Keys that an item may leave out because Go has a zero value for them, which the published schemas have as their
+    default: those of required fields, and the name of a LocalObjectReference."""
+    known = [key for key in keys if key in items.required or items.name.endswith(".LocalObjectReference")]
+    return {key: 0 if items.fields[key].type == "integer" else "" for key in known if key in items.fields}
+
+
 class Definitions:
     """Named schemas, each built on first use from the compiled form that scripts/compile_kinds.py writes.
 
@@ -252,6 +259,8 @@ class Definitions:
         facts["name"] = name
         if name == RAW:
             facts["atomic"] = True
+        if facts.get("list_type") == "map":
+            facts["key_defaults"] = {**_zero_keys(facts["items"], facts["keys"]), **facts.get("key_defaults", _EMPTY)}
         return facts
 
 

@@ -86,8 +86,6 @@ class Mode(NamedTuple):
     """Of the object, for errors."""
     by: By
     warnings: list[str]
-    keep_empty: bool = False
-    """Of an applied configuration, which speaks of what it leaves empty."""
     zeros: bool = False
     """Filling in, on the way, what Kubernetes shows of fields that nobody set."""
 
@@ -125,10 +123,10 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
 
 def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
     """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
-    required, name, by, warnings, keep_empty, zeros = mode
+    required, name, by, warnings, zeros = mode
     custom = kind.custom and by.judge and not path.startswith("metadata.")
     required = required and by.judge
-    take = intake(schema, required, custom, keep_empty, zeros)
+    take = intake(schema, required, custom, zeros)
     try:
         return take(value)
     except (Misfit, RecursionError):

@@ -165,7 +165,12 @@ class Effect(NamedTuple):
         return self.op if self.what is None else f"{self.op} {self.what}"
 
 
-def reply_of(commit: Commit) -> Reply:
-    """What the client is told once the commit is done."""
-    obj = commit.new or commit.last or commit.old
+def reply_of(commit: Commit, event: Event) -> Reply:
+    """What the client is told of a commit that became `event`. What is gone is shown at the revision of its end, but
+    for a `last` that has a revision of its own."""
+    obj = event.new
+    if obj is None:
+        obj = commit.last or commit.old
+        if obj is not None and not (commit.last is not None and commit.last.rv):
+            obj = obj.at(event.rev)
     return Reply(commit.code, obj=obj, warnings=commit.warnings)

@@ -178,10 +178,7 @@ class Heads:
             return Done(outcome, 0)
         event = stage(self._open, self._tentative, outcome, request, origin, drawn)
         self._work.set()
-        reply = reply_of(outcome._replace(new=event.new))
-        if event.new is None and reply.obj is not None:
-            reply = reply._replace(obj=reply.obj.at(event.rev))
-        return Done(reply._replace(rev=event.rev), event.rev)
+        return Done(reply_of(outcome, event)._replace(rev=event.rev), event.rev)
 
     def _refusal(self) -> ApiError:
         if self.stopped is not None:

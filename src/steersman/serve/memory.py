@@ -123,8 +123,7 @@ class MemoryBackend:
             raise internal(f"{commit.key} changed between begin and commit")
         self._log.append(event)
         self._wakeups.notify(event.key.gk, event.rev)
-        reply = reply_of(commit._replace(new=event.new))
-        return reply if event.new is not None or reply.obj is None else reply._replace(obj=reply.obj.at(event.rev))
+        return reply_of(commit, event)
 
     def since(self, gk: GK, rev: int) -> list[Event]:
         """Events of a kind after a revision. Raises `Gone`."""

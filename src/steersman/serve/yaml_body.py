@@ -23,6 +23,7 @@ MAX_DIGITS: Final = 64
 MAX_DUPLICATES: Final = 10
 """Duplicate fields told: a path can be as long as the body, and there can be as many."""
 
+CONVERTING: Final = "error converting YAML to JSON"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})
@@ -58,10 +59,16 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     except UnicodeDecodeError:
         raise bad_request("the body is not UTF-8 text") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-        raise bad_request(f"error parsing YAML{where}: {problem}") from None
+        raise bad_request(f"{CONVERTING}: {_fault(error)}") from None
+
+
+def _fault(error: yaml.YAMLError) -> str:
+    """What is wrong, in the words of Kubernetes' YAML reader, which counts lines from 0 but for the scanner's."""
+    marks = [getattr(error, name, None) for name in ("context_mark", "problem_mark")]
+    line = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    line += bool(line) and isinstance(error, yaml.scanner.ScannerError)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
+    return f"yaml: {f'line {line}: ' if line else ''}{problem}"
 
 
 class _Reader:

@@ -10,7 +10,8 @@ import pytest
 
 from steersman.api.errors import Conflict
 from steersman.api.kinds import Kinds
-from steersman.api.patching.apply import merge, path_text
+from steersman.api.patching.apply import path_text
+from steersman.api.patching.typed import merge
 from steersman.kernel.effect import Reply
 from steersman.kernel.value import freeze
 from tests.api.cluster import NOW_TEXT, Cluster, crd, deployment, pod, refused
@@ -71,10 +72,10 @@ def test_a_manager_is_needed(cluster):
         ({"metadata": {"resourceVersion": "77"}}, 409, "the object has been modified"),
         ({"metadata": {"uid": "other"}}, 409, "UID in precondition: other"),
         ({"spec": containers({"name": "a", "image": "x"}, {"name": "a", "image": "y"})}, 422, "Duplicate value"),
-        ({"spec": containers({"image": "x"})}, 422, "containers[0]: Required value: items are merged by name"),
+        ({"spec": containers({"image": "x"})}, 422, "containers[0].name: Required value"),
         ({"spec": containers({"name": "a", "image": 5})}, 400, "json: cannot unmarshal number into Go struct field"),
         ({"spec": {"replicas": -1}, "manager": "b"}, 422, "spec.replicas"),
-        ({"spec": {"replica": 1}, "options": {"validation": "Strict"}}, 400, 'unknown field "spec.replica"'),
+        ({"spec": {"replica": 1}}, 400, ".spec.replica: field not declared in schema"),
     ],
 )
 def test_configurations_that_are_refused(cluster, parts, code, words):
@@ -87,7 +88,9 @@ def test_configurations_that_are_refused(cluster, parts, code, words):
 
 
 def test_apply_of_a_version_of_what_is_not_there(cluster):
-    assert refused(cluster.apply, CONFIG, "c", metadata={"resourceVersion": "7"}).code == 409
+    assert cluster.apply(CONFIG, "c", metadata={"resourceVersion": "7"}).code == 201  # which asks for nothing yet
+    error = refused(cluster.apply, CONFIG, "d", metadata={"uid": "7"})
+    assert (error.code, "uid mismatch: the provided object specified uid 7" in error.message) == (409, True)
     assert refused(cluster.apply, DEPLOYMENT, "web", sub="status", status={"replicas": 1}).code == 404
 
 
@@ -99,11 +102,15 @@ def test_apply_with_the_right_version_and_uid(cluster):
     assert cluster.get(CONFIG, "c")["data"] == {"a": "2"}
 
 
-def test_unknown_fields_are_dropped_with_a_warning_once(cluster):
-    reply = cluster.apply(DEPLOYMENT, "web", spec={**deployment(), "replica": 3})
-    assert reply.warnings == ('unknown field "spec.replica"',)
-    reply = cluster.apply(DEPLOYMENT, "web", spec={**deployment(2), "replica": 3})
-    assert reply.warnings == ('unknown field "spec.replica"',)
+def test_unknown_fields_are_refused_however_strict_the_request(cluster):
+    """An applied configuration must be typed by the schema: nobody could own the field."""
+    for validation in ("Ignore", "Warn", "Strict"):
+        parts = {"spec": {**deployment(), "replica": 3, "rev": 1}, "options": {"validation": validation}}
+        error = refused(cluster.apply, DEPLOYMENT, "web", **parts)
+        what = "failed to create typed patch object (/web; apps/v1, Kind=Deployment)"
+        assert error.message == (
+            f"{what}: errors:\n  .spec.replica: field not declared in schema\n  .spec.rev: field not declared in schema"
+        )
 
 
 # -- conflicts -------------------------------------------------------------------------------------------------

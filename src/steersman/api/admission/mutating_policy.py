@@ -20,8 +20,8 @@ from steersman.api.cel.environment import CONDITIONS_BUDGET, OBJECT_BUDGET
 from steersman.api.cel.frame import Made
 from steersman.api.cel.values import Fields, Uint
 from steersman.api.kinds import GK, Kind
-from steersman.api.patching import apply
 from steersman.api.patching.patch import json_patch
+from steersman.api.patching.typed import merge
 from steersman.api.schema import Schema
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY, freeze
@@ -207,7 +207,7 @@ def _applied(kind: Kind, body: Mapping[str, Any], found: Any) -> Any:
         raise Misfit(f"error applying patch: invalid ApplyConfiguration: {told}")
     out = dict(body)
     for part, value in config.items():
-        out[part] = apply.merge(kind.schema.fields.get(part), body.get(part), freeze(value))
+        out[part] = merge(kind.schema.fields.get(part), body.get(part), freeze(value))
     return out
 
 
