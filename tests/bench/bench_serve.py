@@ -115,7 +115,7 @@ async def fan_out(plane: Plane, watchers: int, events: int, table: bool) -> None
         return seen
 
     tasks = [asyncio.create_task(watch()) for _ in range(watchers)]
-    while plane.backend.watchers < watchers:
+    while plane.app.audiences.waiting < watchers:
         await asyncio.sleep(0.01)
     made = plane.app.frames.made
     start = time.perf_counter()

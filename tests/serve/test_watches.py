@@ -235,11 +235,12 @@ async def test_nobody_waits_when_all_have_gone():
     watches = [await plane.watch(WATCH) for _ in range(5)]
     waiting = [asyncio.create_task(watch.next(60)) for watch in watches]
     await asyncio.sleep(0.01)
-    assert plane.backend.watchers == 5
+    assert (plane.app.audiences.waiting, plane.backend.watchers) == (5, 1), "one waits for all"
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert plane.backend.watchers == 0
+    await asyncio.sleep(0)
+    assert (plane.app.audiences.waiting, plane.backend.watchers) == (0, 0)
     assert asyncio.all_tasks() == before
 
 

@@ -38,6 +38,7 @@ from steersman.serve.answer import (
     written,
 )
 from steersman.serve.asked import asked
+from steersman.serve.audience import Audiences
 from steersman.serve.backend import Backend
 from steersman.serve.bindings import BINDING, bind_named
 from steersman.serve.change import Change, Changed
@@ -121,6 +122,7 @@ class App:
         """Where clients reach it, for documents that must say so."""
         self.frames = Frames()
         self.watchers = Watchers()
+        self.audiences = Audiences(lambda: backend.store.rev)
         self.converter = Converter(backend, Hooks())
         self.lists = Lists()
         self._documents: tuple[object, Served, Discovery, OpenApi, OpenApiV2] | None = None
@@ -326,10 +328,11 @@ class App:
             watch = await self.converter.read(
                 route.kind,
                 lambda k: Watch(
-                    self.backend, self.frames, self.watchers, k, route.namespace, options, shown, converter=asks
+                    self.backend, self.frames, self.audiences, k, route.namespace, options, shown, converter=asks
                 ),
             )
-            return Response(200, JSON_HEADERS, self._watched(user, Asked(*request.labels), watch.stream()))
+            stream = self._watched(user, Asked(*request.labels), watch.stream())
+            return Response(200, JSON_HEADERS, stream, offer=watch.offered)
         return await self._listed(route.kind, route.namespace, options, shown)
 
     async def _watched(self, user: User, asked: Asked, stream: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:

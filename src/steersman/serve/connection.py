@@ -63,6 +63,8 @@ class Hub:
     """Refuses a large request by its head: what nobody sends is not kept."""
     _second: int = 0
     _date: bytes = b""
+    _item: bytes = b""
+    _chunk: bytes = b""
 
     def add(self, connection: Connection) -> None:
         self.connections.add(connection)
@@ -80,6 +82,12 @@ class Hub:
             self._second = second
             self._date = f"date: {formatdate(second, usegmt=True)}\r\n".encode()
         return self._date
+
+    def chunk(self, item: bytes) -> bytes:
+        """An item as a chunk of a body; of one that goes to many connections in turn, it is the same bytes."""
+        if item is not self._item:
+            self._item, self._chunk = item, b"%x\r\n%b\r\n" % (len(item), item)
+        return self._chunk
 
 
 class Connection(asyncio.Protocol):
@@ -356,9 +364,13 @@ class Connection(asyncio.Protocol):
             self._write(b"%b%b%b%b\r\n" % (response_head(response), framing, self._hub.date(), persistence))
             if not bodiless and not (self._hub.draining and self._endless):
                 unbroken = 0
+                if chunked and response.offer is not None:
+                    response.offer(self._push)
                 async for item in body:
                     if left is not None and (left := left - len(item)) < 0:
                         raise ValueError("the body is longer than was said")
+                    if self._writable is not None:  # what was pushed meanwhile has not been read
+                        await self._writable
                     if item:  # an empty chunk would end the body
                         self._write(b"%x\r\n%b\r\n" % (len(item), item) if chunked else item)
                     unbroken += len(item)
@@ -386,6 +398,13 @@ class Connection(asyncio.Protocol):
         if chunked and not bodiless:
             self._write(b"0\r\n\r\n")
         return keep and not self._hub.draining
+
+    def _push(self, item: bytes) -> bool:
+        """Sends an item while the iterator waits; whether it could be sent."""
+        if self._writable is not None or self._cut or not self._streaming:
+            return False
+        self._write(self._hub.chunk(item))
+        return True
 
     async def _hand_over(
         self, request: Request, response: Response, takeover: Callable[[Pipe], Awaitable[None]]

@@ -164,6 +164,9 @@ class Response:
     endless: bool = True
     length: int | None = None
     """Bytes of an iterator's items in all, where that is known: they are sent as they are, not chunked."""
+    offer: Callable[[Callable[[bytes], bool]], None] | None = None
+    """Told, before an iterator begins, how it may send an item that it has not been asked for, while it is waiting to
+    give one: what that answers is whether the client has read enough for it to be sent. Not told where it may not."""
     takeover: Callable[[Pipe], Awaitable[None]] | None = None
     """With status 101: the session that the connection's bytes are handed over to. It is cancelled when the client goes
     away and at shutdown; as with iterators, what it must release is acquired inside it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,13 +24,13 @@ from steersman.kernel.object import Object
 from steersman.kernel.value import freeze
 from steersman.serve.accept import META_VERSION, PARTIAL, TABLE
 from steersman.serve.answer import Shown
+from steersman.serve.audience import Audiences, Send
 from steersman.serve.backend import Backend
 from steersman.serve.converting import Converter
 from steersman.serve.frames import Frames, frame
 from steersman.serve.listing import check_not_ahead
 from steersman.serve.options import ListOptions
 from steersman.serve.render import in_form
-from steersman.serve.watchers import Watchers
 
 BOOKMARK_SECONDS: Final = 60.0
 """Between two bookmarks of a quiet watch, as kube-apiserver has it."""
@@ -49,19 +49,13 @@ NOBODY: Final = freeze({"metadata": {"name": ""}})
 """What the cells of a bookmark are of."""
 
 
-GAP_EACH: Final = 0.000_1
-"""Seconds, for each open watch, between two chunks of one: as long as it takes to send one to everybody. An event that
-comes alone is sent at once; in a burst they go together, which costs a tenth."""
-MAX_GAP: Final = 0.005
-
-
 @dataclass(slots=True)
 class Watch:
     """One watch, from its request to its end. Making it checks the request (ApiError 400, 410, 504)."""
 
     backend: Backend
     frames: Frames
-    watchers: Watchers
+    audiences: Audiences
     kind: Kind
     namespace: str
     options: ListOptions
@@ -74,6 +68,8 @@ class Watch:
     """Who has objects converted, for a kind that needs it."""
     initial: list[Object] | None = None
     """Objects to begin with; None: only changes are told."""
+    send: Send | None = None
+    """How to send a chunk while the stream waits, if there is a connection that can do that."""
 
     def __post_init__(self) -> None:
         options, store = self.options, self.backend.store
@@ -88,10 +84,13 @@ class Watch:
         else:  # one that fell off the log is told in the stream, as kube-apiserver does once a watch is granted
             self.rev = wanted or store.rev
 
+    def offered(self, send: Send) -> None:
+        """Takes a way to send chunks that nobody has asked the stream for."""
+        self.send = send
+
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """The chunks of the answer, until the time is over or the client goes away."""
         loop = asyncio.get_running_loop()
-        told = 0.0
         seconds = min(self.options.timeout or random.uniform(*DEFAULT_SECONDS), MAX_SECONDS)
         ends = loop.time() + seconds
         due = loop.time() + BOOKMARK_SECONDS
@@ -120,10 +119,8 @@ class Watch:
                 yield chunk
             self.rev = max(self.rev, head)
             now = loop.time()
-            if sent:
-                told = now
-                if now < ends:  # more may have come while the client was reading
-                    continue
+            if sent and now < ends:  # more may have come while the client was reading
+                continue
             if now >= min(due, ends):
                 due = now + BOOKMARK_SECONDS
                 if self.options.bookmarks and self.rev > marked:
@@ -132,16 +129,10 @@ class Watch:
             if now >= ends or not self._lasts():
                 return
             try:
-                async with asyncio.timeout(min(due, ends) - now):
-                    await self._changed()
-            except TimeoutError:
-                continue
+                await self.audiences.wait(self._asked, self, min(due, ends))
             except Gone as gone:
                 yield _expired(gone)
                 return
-            rest = told + min(MAX_GAP, GAP_EACH * self.watchers.count) - loop.time()
-            if rest > 0:
-                await asyncio.sleep(rest)
 
     async def _convert(self, objs: Iterable[Object]) -> bool:
         """Has objects converted, if the kind needs that; whether time has passed. Raises `ApiError` 500."""
@@ -171,12 +162,12 @@ class Watch:
             return False
         return found.schema is self.kind.schema and found.origin.webhook == self.kind.origin.webhook
 
-    async def _changed(self) -> None:
-        """Returns when there may be news of the kind, or of its definition."""
+    async def changed(self, rev: int) -> None:
+        """Returns when there may be news of the kind, or of its definition, after `rev`."""
         if not self.kind.custom:
-            await self.backend.changed(self.kind.gk, self.rev)
+            await self.backend.changed(self.kind.gk, rev)
             return
-        waits = [asyncio.create_task(self.backend.changed(gk, self.rev)) for gk in (self.kind.gk, CRD)]
+        waits = [asyncio.create_task(self.backend.changed(gk, rev)) for gk in (self.kind.gk, CRD)]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -196,11 +187,25 @@ class Watch:
         if self.options.initial_events and self.options.bookmarks:
             yield self._bookmark({INITIAL_END: "true"})
 
+    @property
+    def _asked(self) -> tuple[Hashable, ...]:
+        """What those who asked for the same have in common."""
+        return self.kind, self.namespace, self.text, self.shown.form.kind, self.shown.include
+
+    def chunk(self, head: int) -> bytes | None:
+        """The news up to `head`, if it is one chunk, or none, and nobody has to be asked. Raises `Gone`."""
+        if self.converter is not None or not self._lasts():
+            return None
+        news = self._news(head)
+        if isinstance(news, tuple) and len(news) <= 1:
+            return news[0] if news else b""
+        return None
+
     def _news(self, head: int) -> Iterable[bytes]:
         """The chunks of the events up to `head`; the same ones for all who asked for the same. Raises `Gone`."""
         if head == self.rev:
             return ()
-        key = (self.kind, self.namespace, self.text, self.shown.form.kind, self.shown.include, self.rev, head)
+        key = (*self._asked, self.rev, head)
         found = self.frames.batches.get(key)
         if found is not None:
             return found
