@@ -189,9 +189,7 @@ async def test_for_a_client_that_reads_nothing_little_is_kept() -> None:
     await plane.post(PODS, pod("a"))
     async with await serve(plane.app) as server:
         reader, writer = await asyncio.open_connection(*server.addresses[0], limit=1 << 12)
-        writer.write(
-            f"GET {PODS}?watch=1 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {plane.token}\r\n\r\n".encode()
-        )
+        writer.write(f"GET {PODS}?watch=1 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {plane.token}\r\n\r\n".encode())
         while not plane.app.audiences.waiting:
             await asyncio.sleep(0.01)
         (connection,) = server._hub.connections
