@@ -287,7 +287,11 @@ def test_a_component_is_rebuilt_when_the_store_refuses_to_write():
 
 
 def test_an_inbox_that_overflows_asks_for_a_relist():
-    inbox = Inbox(max_events=3)
+    started = []
+    inbox = Inbox(lambda: started.append(1), 3)
+    inbox.put(["z"])
+    assert inbox.take() == ([], True), "at first there is a view to take"
+    assert inbox.rest() and started == [1]
     inbox.put(["a", "b"])
     assert inbox.take() == (["a", "b"], False)
     inbox.put(["a", "b"])
@@ -295,7 +299,13 @@ def test_an_inbox_that_overflows_asks_for_a_relist():
     inbox.put(["e"])
     assert inbox.take() == ([], True)
     inbox.put(["f"])
-    assert inbox.take(None) == (["f"], False)
+    assert not inbox.rest() and started == [1, 1]
+    assert inbox.take() == (["f"], False)
+    inbox.wake()
+    assert not inbox.rest(), "it was woken after it took"
+    inbox.close()
+    inbox.put(["g"])
+    assert inbox.rest() and started == [1, 1]
 
 
 def test_deleted_keys_reach_a_controller_too():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.kernel.object import Key
+from steersman.run.crew import Timer
 from steersman.run.queue import LAST_RETRY, WorkQueue, backoff
 
 
@@ -24,10 +23,19 @@ def keys(count):
     return [Key("", "Pod", "default", f"p-{number}") for number in range(count)]
 
 
+def queue_at(time):
+    return WorkQueue(clock=time)
+
+
+def ready(queue):
+    """Keys that `get` gives, in order."""
+    queue.fire()
+    return tuple(queue._queue)
+
+
 def drain(queue):
-    """What `get` gives without waiting."""
     out = []
-    while queue.ready():
+    while ready(queue):
         out.append(queue.get())
     return out
 
@@ -59,7 +67,7 @@ def test_backoff_is_client_gos():
 
 def test_failures_back_off_and_a_success_forgets_them():
     time = Time()
-    queue, (a, _) = WorkQueue(time), keys(2)
+    queue, (a, _) = queue_at(time), keys(2)
     assert [queue.retry(a) for _ in range(3)] == [1, 2, 3]
     assert drain(queue) == []
     time.now = 0.006
@@ -71,7 +79,7 @@ def test_failures_back_off_and_a_success_forgets_them():
 
 def test_a_timer_does_not_hold_back_an_event():
     time = Time()
-    queue, (a, _) = WorkQueue(time), keys(2)
+    queue, (a, _) = queue_at(time), keys(2)
     queue.add_after(a, 100)
     queue.add(a)
     assert drain(queue) == [a]
@@ -80,23 +88,45 @@ def test_a_timer_does_not_hold_back_an_event():
     assert drain(queue) == [a]
 
 
-def test_closing_ends_every_wait():
-    queue = WorkQueue()
-    ended = []
-    threads = [threading.Thread(target=lambda: ended.append(queue.get())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
+def test_workers_begin_as_there_is_something_for_them_and_end_without():
+    begun, timers = [], []
+    queue = WorkQueue(lambda: begun.append(1), lambda seconds, task: timers.append(Timer(seconds, task)), 2)
+    a, b, c = keys(3)
+    for key in (a, b, c):
+        queue.add(key)
+    assert len(begun) == 2
+    assert [queue.get() for _ in range(4)] == [a, b, c, None]
+    queue.done(a)
+    queue.add(a)
+    assert len(begun) == 3, "one of two had ended"
+    assert queue.get() == a and queue.get() is None and len(begun) == 3
+
+
+def test_one_timer_at_a_time_and_none_after_closing():
+    time, timers = Time(), []
+
+    def at(seconds, task):
+        timers.append(Timer(seconds, task))
+        return timers[-1]
+
+    queue, (a, b) = WorkQueue(at=at, clock=time), keys(2)
+    queue.add_after(a, 5)
+    queue.add_after(b, 9)
+    queue.add_after(b, 2)
+    assert [(timer.due, timer.task is not None) for timer in timers] == [(5, False), (2, True)]
+    time.now = 2
+    timers[-1].task()
+    assert queue.get() == b and timers[-1].due == 3
     queue.close()
-    for thread in threads:
-        thread.join(5)
-    assert ended == [None] * 3
-    queue.add(keys(1)[0])
-    assert queue.get() is None
+    assert timers[-1].task is None
+    queue.add(a)
+    queue.add_after(a, 1)
+    assert queue.get() is None and len(timers) == 3
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
 def test_no_delay_is_at_once(seconds):
-    queue, (a,) = WorkQueue(Time()), keys(1)
+    queue, (a,) = queue_at(Time()), keys(1)
     queue.add_after(a, seconds)
     assert drain(queue) == [a]
 
@@ -109,7 +139,7 @@ STEPS = ["add", "get", "done", "after", "retry", "tick"]
 def test_against_a_plain_model(steps):
     """A key is never processed twice at a time, never lost, and queued at most once."""
     time = Time()
-    queue, names = WorkQueue(time), keys(4)
+    queue, names = queue_at(time), keys(4)
     wanted: set[Key] = set()
     processing: set[Key] = set()
     later: dict[Key, float] = {}
@@ -129,8 +159,8 @@ def test_against_a_plain_model(steps):
         for due in [k for k, at in later.items() if at <= time.now]:
             del later[due]
             wanted.add(due)
-        ready = queue.ready()
-        assert set(ready) == wanted - processing and len(ready) == len(set(ready))
+        found = ready(queue)
+        assert set(found) == wanted - processing and len(found) == len(set(found))
         if step == "get" and wanted - processing:
             got = queue.get()
             assert got in wanted and got not in processing

@@ -157,13 +157,6 @@ def test_they_outlive_a_restart_and_leave_nothing_when_deleted(tmp_path):
         assert found.heads.store.rev >= revision
 
 
-def test_an_idle_one_has_few_threads(root):
-    quiet = root.workspace()
-    names = {thread.name for runner in (*quiet._owner.plane.root._loops.components,) for thread in [runner._thread]}
-    assert names == {"scheduler", "kubelet"}
-    assert not any(runner._begun for runner in quiet._owner.plane.root._loops.components)
-
-
 def test_waiting_says_what_did_not_come(root):
     with pytest.raises(TimeoutError, match=r"the moon did not come true in 0\.05 s"):
         root.client.wait(lambda: False, 0.05, "the moon")

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
@@ -146,10 +147,12 @@ async def inspect(sea: Sea) -> None:
 async def _again(sea: Sea, root: str, plural: str, item: dict[str, Any]) -> None:
     meta = item["metadata"]
     space = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
-    path = f"{root}{space}/{plural}/{meta['name']}"
+    path = f"{root}{space}/{plural}/{quote(meta['name'], safe='')}"
     if (await sea.ask("GET", path)).json["metadata"] != meta:
         raise Fault(f"{path} is another object than in its list")
     answer = await sea.ask("PUT", f"{path}?dryRun=All", item, content_type="application/json")
+    if answer.code == 422 and [cause["field"] for cause in answer.json["details"]["causes"]] == ["spec.nodeName"]:
+        return  # a binding names any node, as in kube-apiserver (ValidatePodBinding)
     if answer.code != 200:
         raise Fault(f"what is stored at {path} is not valid: {answer}")
     if answer.json["metadata"].get("resourceVersion") != meta["resourceVersion"]:

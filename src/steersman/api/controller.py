@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, ClassVar, Final
 
@@ -26,6 +27,8 @@ from steersman.kernel.value import Frozen
 Find = Callable[[str, str], Iterator[Object]]
 """(index, value) → the objects a declared index holds."""
 EVERY_KIND: Final = "*"
+MAX_CLASSES: Final = 256
+"""Classes of which digest and sealed form are kept: every workspace runs the same ones."""
 
 
 class Controller:
@@ -96,6 +99,7 @@ def _refuse(self: object, name: str, *_value: object) -> None:
     )
 
 
+@lru_cache(maxsize=MAX_CLASSES)
 def _sealed(cls: type[Controller]) -> type[Controller]:
     return type(cls.__name__, (cls,), {"__setattr__": _refuse, "__delattr__": _refuse, "__module__": cls.__module__})
 
@@ -105,6 +109,7 @@ def controller_name(cls: type[Controller]) -> str:
     return cls.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
 
 
+@lru_cache(maxsize=MAX_CLASSES)
 def code_digest(cls: type[Controller]) -> str:
     """A digest of the class's code: bytecode, constants and names of its functions and those of its bases."""
     parts: list[str] = []
@@ -141,9 +146,9 @@ class Loop:
         self.api = api
         self.name = name or controller_name(cls)
         self.workers = cls.workers
-        self.code = code_digest(cls)
+        self.code = code_digest(cls)  # type: ignore[arg-type]  # a class is hashable
         self._factory = factory
-        self._sealed = _sealed(cls)
+        self._sealed = _sealed(cls)  # type: ignore[arg-type]
         self._mapper = self._make()  # events are many, and mapping one changes nothing
         self._everything = cls.kind == EVERY_KIND
         if not cls.kind:

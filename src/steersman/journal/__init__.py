@@ -28,7 +28,7 @@ from .record import (
     Sums,
     Write,
 )
-from .sqlite import SqliteJournal
+from .sqlite import CACHE_KIB, SqliteJournal
 
 __all__ = [
     "NO_SUMS",
@@ -59,17 +59,18 @@ __all__ = [
 ]
 
 
-def open(url: str, *, max_bytes: int | None = None) -> Journal:
+def open(url: str, *, max_bytes: int | None = None, cache_kib: int = CACHE_KIB) -> Journal:
     """The journal at `url`: `memory:` (gone with the process) or `sqlite:PATH` (made if missing).
 
     `max_bytes` bounds an SQLite journal's file; when it is reached appends raise `JournalFull` and
-    reads go on. Raises `JournalError`, which names the URL or file and a remedy.
+    reads go on. `cache_kib` of its pages stay in memory. Raises `JournalError`, which names the URL
+    or file and a remedy.
     """
     scheme, _, path = url.partition(":")
     if scheme == "memory" and not path:
         return MemoryJournal()
     if scheme == "sqlite" and path.strip() and not path.startswith((":", "//")):
-        return SqliteJournal(path, max_bytes=max_bytes)
+        return SqliteJournal(path, max_bytes=max_bytes, cache_kib=cache_kib)
     if scheme in ("postgresql", "postgres"):
         raise JournalError(f"store {url}: postgresql is not built in this version", "use sqlite:PATH")
     raise JournalError(f"store {url!r} is not a store URL", "use memory: or sqlite:PATH, as in sqlite:journal.db")

@@ -39,6 +39,8 @@ class _Log:
                 self._drop(key, position)
                 pruned += 1
         for row in group.rows:
+            # A right-sized copy: what the serialiser returns holds its whole buffer, of 4 KB and more.
+            row = row._replace(body=memoryview(row.body).tobytes())
             self.rows[row.position] = row
             self.positions.append(row.position)
             if row.code in (FULL, HEAD_ONLY):

@@ -63,11 +63,19 @@ class SqliteJournal:
     consume it, or close it. `max_bytes` bounds the main file; the WAL comes on top.
     """
 
-    def __init__(self, path: str | Path, *, max_bytes: int | None = None, readonly: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        max_bytes: int | None = None,
+        cache_kib: int = CACHE_KIB,
+        readonly: bool = False,
+    ) -> None:
         self.path = str(Path(path).expanduser().absolute())
         self.url = f"sqlite:{self.path}"
         self.blocks = True
         self.max_bytes = max_bytes
+        self._cache_kib = cache_kib
         self._readonly = readonly
         self._lock = threading.RLock()
         self._closed = False
@@ -343,7 +351,7 @@ class SqliteJournal:
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        db.execute(f"PRAGMA cache_size = -{self._cache_kib}")
         db.execute("PRAGMA trusted_schema = OFF")
         if self.max_bytes is not None:
             size = db.execute("PRAGMA page_size").fetchone()[0]

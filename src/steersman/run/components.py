@@ -1,14 +1,14 @@
-"""A component (scheduler, virtual nodes) on the wall clock: one thread owns its state.
+"""A component (scheduler, virtual nodes) on the wall clock: one task of the crew at a time owns its state.
 
-The thread delivers durable events, lets the component do what is due, makes its requests in one go so that they share
-an fsync, and waits for them: their events and refusals reach the component before it is advanced again. A state is a
-function of a view; so when the component's code fails, or the store refuses to write, it is built anew after a while.
+It delivers durable events, lets the component do what is due, makes its requests in one go so that they share an
+fsync, and waits for them: their events and refusals reach the component before it is advanced again. It ends when
+nothing is due; an event or a timer begins the next. A state is a function of a view; so when the component's code
+fails, or the store refuses to write, it is built anew after a while.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,9 +16,11 @@ from typing import Any, Final
 from steersman.api.errors import ApiError
 from steersman.kernel.component import Component
 from steersman.kernel.effect import GK, MICRO, Event, Request
+from steersman.run.crew import Crew, Timer
+from steersman.run.hangs import HANG_SECONDS, Hangs
 from steersman.run.head import Heads
 from steersman.run.inbox import Inbox
-from steersman.run.queue import MAX_WAIT, backoff
+from steersman.run.queue import backoff
 
 log = logging.getLogger("steersman.run")
 
@@ -35,111 +37,135 @@ class _StoreFailed(Exception):
 class ComponentRunner:
     """See the module's text."""
 
-    def __init__(self, component: Component, heads: Heads, concerns: Sequence[GK] = ()) -> None:
-        """`concerns`: the kinds without any object of which the component has nothing to do, and gets no thread."""
+    def __init__(
+        self,
+        component: Component,
+        heads: Heads,
+        crew: Crew,
+        concerns: Sequence[GK] = (),
+        hang_seconds: float = HANG_SECONDS,
+    ) -> None:
+        """`concerns`: the kinds without any object of which the component has nothing to do, and is not begun."""
         self.name = component.name
         self._component = component
         self._heads = heads
-        self._inbox = Inbox()
-        self._thread = threading.Thread(target=self._run, name=component.name, daemon=True)
+        self._crew = crew
         self._concerns = concerns
+        self._hangs = Hangs(self.name, hang_seconds)
+        self._inbox = Inbox(lambda: crew.submit(self, self._run))
         self._begun = False
-        self._since: float | None = None
+        self._timer: Timer | None = None
+        self._seen = 0
+        """The revision of the view that the state was made from."""
+        self._state: Any = None
+        self._failures = 0
+        self._started = self._ready = 0.0
+        """When the state was made, and when it may be made again."""
 
     def start(self) -> None:
         """Begins, in the loop's thread."""
         self._heads.listen(self._heard)
         if not self._concerns or any(map(self._heads.view().count, self._concerns)):
-            self._begin()
-
-    def _begin(self) -> None:
-        self._begun = True
-        self._thread.start()
+            self._begun = True
+            self._inbox.wake()
 
     def _heard(self, events: Sequence[Event]) -> None:
         if not self._begun:
-            if self._inbox.closed or not any((event.key.group, event.key.kind) in self._concerns for event in events):
+            if not any((event.key.group, event.key.kind) in self._concerns for event in events):
                 return  # when it begins, it takes a view of all there is
-            self._begin()
+            self._begun = True
         self._inbox.put(events)
 
     def stop(self) -> None:
-        """Asks the thread to end after what it is doing."""
+        """Asks it to end after what it is doing."""
         self._inbox.close()
 
     def join(self, seconds: float) -> bool:
         """Waits for its end; False when it did not come."""
-        if not self._begun:
-            return True
-        self._thread.join(max(0.0, seconds))
-        return not self._thread.is_alive()
+        ended = self._crew.join(self, seconds)
+        if self._timer is not None:
+            self._timer.cancel()
+        return ended
 
-    def hanging(self, seconds: float) -> list[tuple[str, float, int]]:
-        """(what, for how long, thread) if the component's code has not returned for that long."""
-        since = self._since
-        if since is None or time.monotonic() - since < seconds:
-            return []
-        return [("", time.monotonic() - since, self._thread.ident or 0)]
+    def report(self) -> None:
+        """Tells if the component's code has not returned for long."""
+        self._hangs.report()
 
     def _run(self) -> None:
-        failures = 0
+        """Until nothing is to be done at once. Whatever comes after `take` begins it again."""
         while not self._inbox.closed:
-            started = time.monotonic()
             try:
-                self._live()
+                pause = self._turn()
             except _StoreFailed as error:
                 log.warning("%s: %s; it is built anew", self.name, error)
+                pause = self._failed()
             except Exception:
                 log.exception("%s: its code failed; it is built anew", self.name)
-            finally:
-                self._since = None
-            failures = 1 if time.monotonic() - started > 60 else failures + 1
-            pause = time.monotonic() + backoff(FIRST_PAUSE + failures)
-            while not self._inbox.closed and time.monotonic() < pause:
-                self._inbox.take(max(0.001, pause - time.monotonic()))
-
-    def _live(self) -> None:
-        """From a view on, until it is stopped, fell behind, or failed."""
-        component, inbox = self._component, self._inbox
-        inbox.take()
-        view = self._heads.view()
-        state = self._timed(component.start, view)
-        waiting: list[Event] = []
-        while not inbox.closed:
-            for event in waiting:
-                if event.rev > view.rev:
-                    state = self._timed(component.on_event, state, event)
-            deadline = component.next_deadline(state)
-            now = self._heads.now()
-            pause: float | None = None
-            if deadline is not None and deadline <= now:
-                state, requests = self._timed(component.advance, state, now)
-                refusals = self._request(requests)
-                relist, waiting = self._take(0.0 if requests else IDLE_PAUSE)
-                for event in waiting:
-                    if event.rev > view.rev:
-                        state = self._timed(component.on_event, state, event)
-                waiting = []
-                for request, refusal in refusals:
-                    state = self._timed(component.on_refused, state, request, refusal)
-            else:
-                if deadline is not None:
-                    pause = min((deadline - now) / MICRO, MAX_WAIT)
-                relist, waiting = self._take(pause)
-            if relist:
+                pause = self._failed()
+            if pause == 0:
+                if not self._crew.pressed:
+                    continue
+                self._crew.submit(self, self._run)  # after others
+                return
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None if pause is None else self._crew.at(pause, self._inbox.wake)
+            if self._inbox.rest():
                 return
 
-    def _take(self, seconds: float | None) -> tuple[bool, list[Event]]:
-        delivery = self._inbox.take(seconds)
-        return delivery.relist, delivery.events
+    def _failed(self) -> float:
+        """Gives the state up; seconds until it is built anew, more after each failure."""
+        now = time.monotonic()
+        self._failures = 1 if now - self._started > 60 else self._failures + 1
+        pause = backoff(FIRST_PAUSE + self._failures)
+        self._state, self._ready = None, now + pause
+        return pause
+
+    def _turn(self) -> float | None:
+        """Takes what has come and does what is due; seconds until it wants to be called again, 0 at once, None when
+        something comes."""
+        delivery = self._inbox.take()
+        if delivery.relist or self._state is None:
+            early = self._ready - time.monotonic()
+            if early > 0:
+                self._state = None
+                return early
+            view = self._heads.view()
+            self._seen, self._started = view.rev, time.monotonic()
+            self._state = self._timed(self._component.start, view)
+        self._tell(delivery.events)
+        deadline = self._component.next_deadline(self._state)
+        now = self._heads.now()
+        if deadline is None:
+            return None
+        if deadline > now:
+            return (deadline - now) / MICRO
+        return self._advance(now)
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.rev > self._seen:
+                self._state = self._timed(self._component.on_event, self._state, event)
+
+    def _advance(self, now: int) -> float:
+        self._state, requests = self._timed(self._component.advance, self._state, now)
+        refusals = self._request(requests)
+        delivery = self._inbox.take()
+        if delivery.relist:
+            self._state = None
+            return 0.0
+        self._tell(delivery.events)
+        for request, refusal in refusals:
+            self._state = self._timed(self._component.on_refused, self._state, request, refusal)
+        return 0.0 if requests else IDLE_PAUSE
 
     def _timed(self, function: Any, *args: Any) -> Any:
         """Calls the component's code, under the eye of the watchdog."""
-        self._since = time.monotonic()
+        begun = self._hangs.begin()
         try:
             return function(*args)
         finally:
-            self._since = None
+            self._hangs.end(begun)
 
     def _request(self, requests: list[Request]) -> list[tuple[Request, ApiError]]:
         """Makes the requests, waits until they are durable, and gives those refused on their merits."""

@@ -122,6 +122,7 @@ class ControlPlane:
             settings.streams,
             settings.stages,
         )
+        stack.callback(shared.crew.close)
         root = self.root = Workspace(place.journal, shared)
         self.heads, self.loaded = root.heads, root.loaded
         self.heads.on_stop = self._stop_for

@@ -13,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from steersman.api import errors
 from steersman.api.begin import Api
 from steersman.api.errors import ApiError
+from steersman.api.events import Said
 from steersman.journal import BadRecord, Fenced, Head, HeadMoved, Journal, JournalError, JournalFull, Reconcile
 from steersman.kernel.changelog import ChangeLog, Gone
 from steersman.kernel.effect import GK, Commit, Event, Reply, Request, reply_of
+from steersman.kernel.object import Object
 from steersman.kernel.ports import Clock
 from steersman.kernel.store import Store
 from steersman.run.clock import WallClock
@@ -51,8 +53,16 @@ Listener = Callable[[Sequence[Event]], None]
 class Heads:
     """See the module's text. `serve.backend.Backend` for the HTTP face."""
 
-    def __init__(self, api: Api, journal: Journal, clock: Clock | None = None, holder: str = "steersman") -> None:
-        """Takes the writer's lease and loads the store. Raises `StartError` and `JournalError`."""
+    def __init__(
+        self,
+        api: Api,
+        journal: Journal,
+        clock: Clock | None = None,
+        holder: str = "steersman",
+        pool: Executor | None = None,
+    ) -> None:
+        """Takes the writer's lease and loads the store. `pool`: who appends, where not a thread of its own. Raises
+        `StartError` and `JournalError`."""
         share_parsed_values()
         self.api = api
         self.journal = journal
@@ -86,8 +96,9 @@ class Heads:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread = 0
         """The loop's, as `threading.get_ident` has it."""
-        self.tell = Teller(self).tell
-        self._thread = ThreadPoolExecutor(1, "journal")
+        self.tell: Callable[[Said, str], None] = Teller(self).tell
+        self._own = None if pool else ThreadPoolExecutor(1, "journal")
+        self._pool = pool or self._own
         self._appending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -103,9 +114,12 @@ class Heads:
         self._work.set()
         if self._appending is not None:
             await asyncio.wait([self._appending])
-        self._thread.shutdown(wait=True)
+        if self._own is not None:
+            self._own.shutdown(wait=True)
         self._ended = True
         self._wakeups.wake_all()
+        self._listeners.clear()  # so that all of it is gone without a garbage collection
+        self.tell = _unheard
 
     # -- the port of the HTTP face -----------------------------------------------------------------------------
 
@@ -136,6 +150,18 @@ class Heads:
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
         self._submit(request, origin, future)
         return await future
+
+    async def bear(self, objs: Iterable[Object], actor: str) -> None:
+        """Makes ready-made objects durable in free slots, as if `actor` had just created each. Raises `ApiError`."""
+        if self.stopped is not None or self._closing:
+            raise self._refusal()
+        future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        for obj in objs:
+            request = Request("create", obj.key, None, actor=actor, manager=actor, now=self.now())
+            stage(self._open, self._tentative, Commit(obj.key, None, obj, 201), request, "user", [obj.uid])
+        self._open.waiting.append((future, Done(Reply(201), 0)))
+        self._work.set()
+        await future
 
     def do_from_thread(self, request: Request, origin: str) -> Future[Done]:
         """The same from any other thread; the future's exception is an `ApiError`."""
@@ -204,7 +230,6 @@ class Heads:
 
     async def _append_groups(self) -> None:
         """Appends one group after the other until `close`."""
-        assert self.loop is not None
         while True:
             await self._work.wait()
             self._work.clear()
@@ -212,25 +237,30 @@ class Heads:
                 self._note_timer.cancel()
                 self._note_timer = None
             if self._open and self.stopped is None:
-                group, self._open = self._open, Group()
-                self._flying = group
-                if self.journal.blocks:
-                    error = await self.loop.run_in_executor(self._thread, self._append, group)
-                else:
-                    error = self._append(group)
-                if error is None:
-                    self._make_visible(group)
-                    self._flying = None
-                    if self._open:
-                        self._work.set()
-                else:
-                    self._flying = None
-                    self._give_up(group, error)
-                    if self._open.notes:
-                        self._note_timer = self.loop.call_later(RETRY_SECONDS, self._work.set)
+                await self._append_open()
             if self._closing and (not self._open or self._failing or self.stopped is not None):
                 self._open.release(self._refusal())
                 return
+
+    async def _append_open(self) -> None:
+        """Closes the open group and makes it durable. Nothing of it is kept beyond that."""
+        assert self.loop is not None
+        group, self._open = self._open, Group()
+        self._flying = group
+        if self.journal.blocks:
+            error = await self.loop.run_in_executor(self._pool, self._append, group)
+        else:
+            error = self._append(group)
+        if error is None:
+            self._make_visible(group)
+            self._flying = None
+            if self._open:
+                self._work.set()
+        else:
+            self._flying = None
+            self._give_up(group, error)
+            if self._open.notes:
+                self._note_timer = self.loop.call_later(RETRY_SECONDS, self._work.set)
 
     def _appending_ended(self, task: asyncio.Task[None]) -> None:
         """A fault of this program between two appends: nobody may wait for ever for what will not come."""
@@ -370,6 +400,10 @@ class Heads:
     def check(self) -> None:
         """Asserts that both heads agree with what was appended, when nothing is under way."""
         assert sums_of(self._durable) == sums_of(self._tentative)
+
+
+def _unheard(said: Said, actor: str) -> None:
+    """What is told after the end."""
 
 
 def _refused(error: JournalError) -> ApiError:

@@ -1,10 +1,9 @@
-"""Events on their way from the writer to one reader in another thread."""
+"""Events on their way from the writer to one reader, which runs in another thread while there is anything for it."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from steersman.kernel.effect import Event
@@ -21,43 +20,65 @@ class Delivery(NamedTuple):
     relist: bool = False
 
 
-class Inbox:
-    """One writer, one reader; each in its thread."""
+def _nothing() -> None:
+    """Starts nobody."""
 
-    def __init__(self, max_events: int = MAX_EVENTS) -> None:
-        self._changed = threading.Condition()
-        self._events: deque[Event] = deque()
+
+class Inbox:
+    """One writer, one reader at a time. `start` begins the reader, which takes until it may `rest`; at first there is
+    a relist to take. `start` is called under the inbox's lock and must not call back."""
+
+    __slots__ = ("_again", "_events", "_lock", "_max", "_reading", "_relist", "_start", "closed")
+
+    def __init__(self, start: Callable[[], None] = _nothing, max_events: int = MAX_EVENTS) -> None:
+        self._lock = threading.Lock()
+        self._start = start
+        self._events: list[Event] = []
         self._max = max_events
-        self._relist = False
-        self._closed = False
+        self._relist = True
+        self._reading = self._again = False
+        self.closed = False
+        """Whether the reader is to stop."""
 
     def put(self, events: Sequence[Event]) -> None:
         """Adds events, the newest last."""
-        with self._changed:
+        with self._lock:
             if len(self._events) + len(events) > self._max:
                 self._events.clear()
                 self._relist = True
             if not self._relist:
                 self._events.extend(events)
-            self._changed.notify()
+            self._wake()
 
-    def take(self, seconds: float | None = 0.0) -> Delivery:
-        """Everything there is; waits up to `seconds` (None: for ever) while there is nothing and it is not closed."""
-        with self._changed:
-            if not self._events and not self._relist and not self._closed and seconds != 0.0:
-                self._changed.wait(seconds)
-            out = Delivery(list(self._events), self._relist)
-            self._events.clear()
-            self._relist = False
+    def wake(self) -> None:
+        """Has the reader look once more, whether or not there is anything."""
+        with self._lock:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._again = True
+        if not self._reading and not self.closed:
+            self._reading = True
+            self._start()
+
+    def take(self) -> Delivery:
+        """Everything there is."""
+        with self._lock:
+            out = Delivery(self._events, self._relist)
+            self._events = []
+            self._relist = self._again = False
             return out
 
-    def close(self) -> None:
-        """Ends the reader's waiting for good."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+    def rest(self) -> bool:
+        """Asked by the reader: whether it may end, since nothing came after its last `take`."""
+        with self._lock:
+            if self._again and not self.closed:
+                return False
+            self._reading = False
+            return True
 
-    @property
-    def closed(self) -> bool:
-        """Whether the reader is to stop."""
-        return self._closed
+    def close(self) -> None:
+        """Starts the reader no more, and tells it to stop."""
+        with self._lock:
+            self.closed = True
+            self._start = _nothing  # whoever it belongs to is gone without a garbage collection

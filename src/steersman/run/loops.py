@@ -1,17 +1,15 @@
-"""Controllers in worker threads, on immutable views, with work queues of client-go's semantics.
+"""Controllers in threads of the crew, on immutable views, with work queues of client-go's semantics.
 
-Each controller has a feeder thread, which turns events into keys (its mapping functions are the author's code and may
-be slow), and as many worker threads as it asks for. A reconcile that fails is told and tried again with back-off; one
-that hangs is reported with the place where it hangs, and holds up nobody but itself.
+Each controller has a feeder, which turns events into keys (its mapping functions are the author's code and may be
+slow), and as many workers as it asks for; each is a task of the crew while there is something for it. A reconcile that
+fails is told and tried again with back-off; one that hangs is reported with the place where it hangs, and holds up
+nobody but itself.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
-import threading
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
@@ -21,7 +19,9 @@ from steersman.kernel.object import Key
 from steersman.kernel.reexec import Reconciler, Result, Suspend
 from steersman.kernel.value import Frozen
 from steersman.run.components import ComponentRunner
+from steersman.run.crew import Crew
 from steersman.run.exchange import Driver, Exchange
+from steersman.run.hangs import HANG_SECONDS, Hangs
 from steersman.run.head import Heads
 from steersman.run.inbox import Inbox
 from steersman.run.load import HEAD_ONLY
@@ -29,56 +29,47 @@ from steersman.run.queue import WorkQueue
 
 log = logging.getLogger("steersman.run")
 
-HANG_SECONDS: Final = 60.0
-"""A reconcile that takes longer is reported: the slowest of Kubernetes' own take some seconds."""
-WATCH_SECONDS: Final = 1.0
 QUIET_FAILURES: Final = 3
 """Refused requests in a row that are a controller's everyday life (conflicts with a newer version)."""
 
 
 class Runner(Protocol):
-    """A controller or a component with its threads."""
+    """A controller or a component."""
 
     name: str
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def join(self, seconds: float) -> bool: ...
-    def hanging(self, seconds: float) -> list[tuple[str, float, int]]: ...
 
 
 class ControllerRunner:
-    """One controller. Its threads begin when there is anything for it: most workspaces are small."""
+    """One controller. It works while there is anything for it: most workspaces are small."""
 
-    def __init__(self, loop: Reconciler, heads: Heads, drivers: Mapping[str, Driver]) -> None:
+    def __init__(
+        self,
+        loop: Reconciler,
+        heads: Heads,
+        drivers: Mapping[str, Driver],
+        crew: Crew,
+        hang_seconds: float = HANG_SECONDS,
+    ) -> None:
         self.name = loop.name
-        self.queue = WorkQueue()
         self._loop = loop
         self._heads = heads
         self._drivers = drivers
-        self._inbox = Inbox()
+        self._crew = crew
+        self._hangs = Hangs(self.name, hang_seconds)
+        self.queue = WorkQueue(lambda: crew.submit(self, self._work), crew.at, max(1, loop.workers))
+        self._inbox = Inbox(lambda: crew.submit(self, self._feed))
         self._memory: Frozen | None = None
-        self._flights: dict[int, tuple[Key, float]] = {}
-        """Thread → what it reconciles, and since when."""
         self._stopping = False
-        feeder = threading.Thread(target=self._feed, name=f"{loop.name} events", daemon=True)
-        workers = [
-            threading.Thread(target=self._work, name=f"{loop.name} {number + 1}", daemon=True)
-            for number in range(max(1, loop.workers))
-        ]
-        self._threads = [feeder, *workers]
-        self._begun = False
 
     def start(self) -> None:
         """Begins, in the loop's thread."""
         self._heads.listen(self._deliver)
         if any(map(self._loop.listens, self._heads.view().kinds())):
-            self._begin()
-
-    def _begin(self) -> None:
-        self._begun = True
-        for thread in self._threads:
-            thread.start()
+            self._inbox.wake()
 
     def stop(self) -> None:
         """Takes no more keys; reconciles in flight may end."""
@@ -87,17 +78,13 @@ class ControllerRunner:
 
     def join(self, seconds: float) -> bool:
         """Waits for reconciles in flight; afterwards their next call cuts them off. False: somebody hangs."""
-        end = time.monotonic() + seconds
-        for thread in self._threads if self._begun else ():
-            thread.join(max(0.0, end - time.monotonic()))
+        ended = self._crew.join(self, seconds)
         self._stopping = True
-        return not any(thread.is_alive() for thread in self._threads)
+        return ended
 
-    def hanging(self, seconds: float) -> list[tuple[str, float, int]]:
-        """(key, for how long, thread) of reconciles that have not ended for that long."""
-        now = time.monotonic()
-        flights = list(self._flights.items())
-        return [(str(key), now - since, thread) for thread, (key, since) in flights if now - since >= seconds]
+    def report(self) -> None:
+        """Tells of reconciles that have not ended for long."""
+        self._hangs.report()
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -105,18 +92,16 @@ class ControllerRunner:
         heard = [event for event in events if self._loop.listens((event.key.group, event.key.kind))]
         if heard:
             self._inbox.put(heard)
-            if not self._begun and not self._inbox.closed:
-                self._begin()
 
     def _feed(self) -> None:
-        relist = True
         while not self._inbox.closed:
+            events, relist = self._inbox.take()
             if relist:
-                self._inbox.take()
                 self._list()
-            events, relist = self._inbox.take(None)
             for event in events:
                 self._trigger(event)
+            if self._inbox.rest():
+                return
 
     def _list(self) -> None:
         try:
@@ -136,17 +121,20 @@ class ControllerRunner:
     # -- reconciles --------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        me = threading.get_ident()
+        """Reconciles until there is nothing to do, or until it is others' turn."""
         while (key := self.queue.get()) is not None:
-            self._flights[me] = (key, time.monotonic())
+            begun = self._hangs.begin(key)
             try:
                 self._reconcile(key)
             except Exception:
                 log.exception("controller %s: reconciling %s failed in the server", self.name, key)
                 self.queue.retry(key)
             finally:
-                del self._flights[me]
+                self._hangs.end(begun)
                 self.queue.done(key)
+            if self._crew.pressed:
+                self._crew.submit(self, self._work)
+                return
 
     def _reconcile(self, key: Key) -> None:
         memory = self._memory
@@ -188,7 +176,7 @@ def _again(result: Result) -> bool:
 
 
 class Loops:
-    """Every controller and component of one control plane, and the watchdog over them."""
+    """Every controller and component of one control plane."""
 
     def __init__(
         self,
@@ -198,49 +186,30 @@ class Loops:
         drivers: Mapping[str, Driver] | None = None,
         hang_seconds: float = HANG_SECONDS,
         concerns: Sequence[GK] = (),
+        crew: Crew | None = None,
     ) -> None:
-        """`concerns`: what the components are about, as `ComponentRunner` has it."""
+        """`concerns`: what the components are about, as `ComponentRunner` has it. Without a `crew` they have one of
+        their own."""
+        self._own = Crew() if crew is None else None
+        crew = crew or self._own
+        assert crew is not None
         known = drivers or {}
-        self.controllers = [ControllerRunner(loop, heads, known) for loop in controllers]
-        self.components = [ComponentRunner(component, heads, concerns) for component in components]
+        self.controllers = [ControllerRunner(loop, heads, known, crew, hang_seconds) for loop in controllers]
+        self.components = [ComponentRunner(component, heads, crew, concerns, hang_seconds) for component in components]
         self._runners: list[Runner] = [*self.controllers, *self.components]
-        self._hang_seconds = hang_seconds
-        self._stopped = threading.Event()
-        self._watchdog = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
         """Starts them all, in the loop's thread."""
         for runner in self._runners:
             runner.start()
-        self._watchdog.start()
 
     def stop(self, grace: float) -> list[str]:
         """Ends them within `grace` seconds; the names of those that hang. Not from the loop's thread: reconciles in
         flight need it for their writes."""
-        self._stopped.set()
         for runner in self._runners:
             runner.stop()
         end = time.monotonic() + grace
-        return [runner.name for runner in self._runners if not runner.join(end - time.monotonic())]
-
-    def _watch(self) -> None:
-        """Reports what hangs, once each."""
-        told: set[tuple[str, int, int]] = set()
-        while not self._stopped.wait(min(WATCH_SECONDS, self._hang_seconds)):
-            for runner in self._runners:
-                for what, seconds, thread in runner.hanging(self._hang_seconds):
-                    begun = round(time.monotonic() - seconds)
-                    mark = (runner.name, thread, begun)
-                    if not any((runner.name, thread, begun + off) in told for off in (-1, 0, 1)):
-                        told.add(mark)
-                        on = f" on {what}" if what else ""
-                        log.error("%s hangs%s for %.0f s, %s", runner.name, on, seconds, _place(thread))
-
-
-def _place(thread: int) -> str:
-    """Where a thread is, for people."""
-    frame = sys._current_frames().get(thread)
-    if frame is None:
-        return "its thread has ended"
-    last = traceback.extract_stack(frame)[-1]
-    return f"at {last.filename}:{last.lineno} in {last.name}"
+        hanging = [runner.name for runner in self._runners if not runner.join(end - time.monotonic())]
+        if self._own is not None:
+            self._own.close()
+        return hanging

@@ -17,6 +17,8 @@ from steersman.serve.files import FileError, private_directory
 
 _SUFFIXES: Final = (".db", ".db-wal", ".db-shm")
 """Of the files of a workspace's journal."""
+CACHE_KIB: Final = 1 << 10
+"""Of a workspace's journal in memory: there may be a thousand."""
 
 
 class Place:
@@ -61,7 +63,7 @@ class Place:
             journal = sj.open("memory:")
         else:
             private_directory(self._folder)
-            journal = sj.open(f"sqlite:{self._file(name, uid)}")
+            journal = sj.open(f"sqlite:{self._file(name, uid)}", cache_kib=CACHE_KIB)
         self._workspaces[(name, uid)] = journal
         return journal
 

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,9 +28,11 @@ from steersman.kernel.value import Frozen
 from steersman.nodes.component import VirtualNodes
 from steersman.nodes.stages import USUAL, Stages
 from steersman.nodes.usage import OUTSIDE
+from steersman.run.crew import Crew
 from steersman.run.exchange import Driver
 from steersman.run.head import Heads
 from steersman.run.loops import Loops
+from steersman.run.seed import Seed
 from steersman.run.virtual import make_nodes
 from steersman.serve.app import App
 from steersman.serve.credentials.signer import Signer
@@ -66,6 +69,12 @@ class Shared:
     """Who answers logs, exec and port-forward."""
     stages: Stages = USUAL
     """How long the life of a pod on a virtual node takes."""
+    appenders: Executor | None = None
+    """Who appends to journals, where a workspace has no thread of its own for that."""
+    crew: Crew = field(default_factory=Crew)
+    """Threads of controllers and components."""
+    seed: Seed = field(default_factory=Seed)
+    """What every new workspace has, once one has been made."""
 
 
 class Workspace:
@@ -75,7 +84,8 @@ class Workspace:
         """Takes the journal's lease and loads the store. Raises `StartError` and `JournalError`."""
         self._shared = shared
         admission = standard(controllers={*map(controller_name, shared.controllers), *shared.elsewhere})
-        self.heads = Heads(Api(Kinds.builtin(), admission=admission), journal, holder=f"process {os.getpid()}")
+        api = Api(Kinds.builtin(), admission=admission)
+        self.heads = Heads(api, journal, holder=f"process {os.getpid()}", pool=shared.appenders)
         self.heads.signer = shared.signer
         self.heads.questions.asking = Hooks()
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
@@ -84,16 +94,24 @@ class Workspace:
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams)
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
         drivers = {**OUTSIDE, **shared.drivers}
-        self._loops = Loops(self.heads, loops, _components(shared.without, shared.stages), drivers, concerns=CONCERNS)
+        components = _components(shared.without, shared.stages)
+        self._loops = Loops(self.heads, loops, components, drivers, concerns=CONCERNS, crew=shared.crew)
         self._started = False
 
     async def open(self) -> None:
         """Begins to write, and makes what every cluster has and this one lacks."""
         self.heads.start()
-        store = self.heads.store
-        first = [self._make(key, body) for key, body in FIRST_OBJECTS if store.get(key) is None]
-        await asyncio.gather(*first, *[self._policy(key, body) for key, body in default_policy()])
-        await asyncio.gather(self._publish(), make_nodes(self.heads, self._shared.virtual_nodes))
+        store, seed = self.heads.store, self._shared.seed
+        new = store.rev == 0
+        if new and seed.objects:
+            await self.heads.bear(seed.sprout(self.heads.now()), APISERVER)
+        else:
+            first = [self._make(key, body) for key, body in FIRST_OBJECTS if store.get(key) is None]
+            await asyncio.gather(*first, *[self._policy(key, body) for key, body in default_policy()])
+            await self._publish()
+            if new:
+                seed.keep(store)
+        await make_nodes(self.heads, self._shared.virtual_nodes)
 
     def start(self, url: str) -> None:
         """Starts the controllers of a workspace that clients reach at `url`."""
