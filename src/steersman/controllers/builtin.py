@@ -10,6 +10,7 @@ from steersman.controllers.accounts import ServiceAccounts, TokenSecrets
 from steersman.controllers.addresses import IpAddresses
 from steersman.controllers.aggregation import ClusterRoleAggregation
 from steersman.controllers.autoscaler import HorizontalPodAutoscaler
+from steersman.controllers.bootstrap import BootstrapSigner, TokenCleaner
 from steersman.controllers.certificates import CertificateApproving, CertificateCleaner, CertificateSigning
 from steersman.controllers.cronjob import CronJob
 from steersman.controllers.daemonset import DaemonSet
@@ -76,12 +77,18 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     ServiceCidrs,
     IpAddresses,
     NodeTtl,
+    TokenCleaner,
+    BootstrapSigner,
 )
-"""What only a cluster that runs needs: they keep accounts, certificates, roles and quotas; no workload waits."""
+"""What only a cluster that runs needs: accounts, tokens, certificates, roles, quotas, addresses; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}
 
 EVERY: Final = "*"
-KUBERNETES_NAMES: Final = {"serviceaccount-token-controller": "tokens-controller"}
+KUBERNETES_NAMES: Final = {
+    "bootstrapsigner": "bootstrap-signer-controller",
+    "serviceaccount-token-controller": "tokens-controller",
+    "tokencleaner": "token-cleaner-controller",
+}
 """Names of kube-controller-manager that are neither ours nor ours with `-controller` after them."""
 
 

@@ -25,7 +25,7 @@ from steersman.nodes.stages import USUAL, Stages
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
 from steersman.run.exchange import Driver
-from steersman.run.front import announce
+from steersman.run.front import announce, publish
 from steersman.run.load import StartError
 from steersman.run.place import Place
 from steersman.run.workspace import KUBELET, SCHEDULER, Shared, Workspace
@@ -136,6 +136,7 @@ class ControlPlane:
         if not settings.embedded:
             garbage.freeze()
         await announce(self.heads, address, self.server.port)
+        await publish(self.heads, self.url, authority.pem)
         root.start(self.url)
         stack.push_async_callback(root.stop)
         stack.push_async_callback(self.workspaces.close)

@@ -1,4 +1,5 @@
-"""The ServiceCIDR `kubernetes`, the Service of that name in `default`, and the server's address behind it.
+"""Where the server is, told in the store: the ServiceCIDR `kubernetes`, the Service of that name in `default` with the
+server's address behind it, and cluster-info in `kube-public`.
 
 As kube-apiserver does, the machine's own address is named even where the server listens on loopback only: Kubernetes
 allows no loopback address there. Source of the facts: Kubernetes 1.36, pkg/controlplane/controller/kubernetesservice,
@@ -7,12 +8,14 @@ defaultservicecidr and pkg/controlplane/reconcilers.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ipaddress
 import socket
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steersman.api.access.bootstrap import CLUSTER_INFO, KUBECONFIG
 from steersman.api.admission.addresses import NETWORK
 from steersman.api.errors import ApiError
 from steersman.api.service_spec import CIDR
@@ -84,6 +87,22 @@ async def _default_block(heads: Heads) -> None:
     ready["lastTransitionTime"] = time_text(heads.now() // MICRO)
     request = Request("apply", key, {**body, "status": {"conditions": [ready]}}, "status", actor=APISERVER)
     await heads.write(request._replace(manager="kubernetes-service-cidr-controller", options=Frozen({"force": True})))
+
+
+async def publish(heads: Heads, url: str, authority: bytes) -> None:
+    """Writes cluster-info: what a machine that joins needs to know of the cluster, as kubeadm writes it."""
+    ca = base64.b64encode(authority).decode("ascii")
+    text = (
+        f"apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: {ca}\n    server: {url}\n"
+        '  name: ""\ncontexts: null\ncurrent-context: ""\nkind: Config\npreferences: {}\nusers: null\n'
+    )
+    found = heads.store.get(CLUSTER_INFO)
+    if found is None:
+        meta = {"name": CLUSTER_INFO.name, "namespace": CLUSTER_INFO.namespace}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {KUBECONFIG: text}}
+        await _write(heads, "create", CLUSTER_INFO, body)
+    elif (found.value.get("data") or {}).get(KUBECONFIG) != text:
+        await _write(heads, "patch", CLUSTER_INFO, {"data": {KUBECONFIG: text}})
 
 
 async def _keep(heads: Heads, key: Key, body: Mapping[str, Any]) -> None:

@@ -72,8 +72,8 @@ class Unfit(ValueError):
 def guarded(rbac: Rbac, store: Store, request: Request, outcome: Outcome) -> Outcome:
     """The outcome of a write to a signing request, completed and judged before it can be committed. Raises `ApiError`
     403, 422."""
-    if request.verb in ("get", "list", "delete") or request.subresource == "certificate":  # `sign`: judged within
-        return outcome
+    if request.verb in ("get", "list", "delete") or request.subresource in ("autoapproval", "certificate"):
+        return outcome  # `approve` and `sign` make patches, which are judged by themselves
     if isinstance(outcome, Call):
 
         def resumed(answer: Any) -> Outcome:

@@ -1,8 +1,8 @@
 """Who asks, and whether they may. There is nothing anonymous but the bare answers of /healthz, /livez and /readyz.
 
 A client says who it is by a certificate of our authority, by a token of the token store (the administrator's), or by a
-service account's token. What it may do is decided by RBAC over the store. A watch is authorized when it begins, as in
-Kubernetes: rights that are withdrawn later end at its timeout.
+service account's or a bootstrap token. What it may do is decided by the Node authorizer and RBAC over the store. As in
+Kubernetes, a watch is authorized when it begins: rights that are withdrawn later end at its timeout.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from steersman.api import errors
+from steersman.api.access import bootstrap
 from steersman.api.access.authz import Decision, Rbac, forbidden
 from steersman.api.access.rbac import Ask
 from steersman.api.access.token_request import ISSUER
-from steersman.api.access.user import AUTHENTICATED, UNAUTHENTICATED, User
+from steersman.api.access.user import AUTHENTICATED, NODES, UNAUTHENTICATED, User
 from steersman.serve.backend import Backend
 from steersman.serve.credentials.accounts import Rejected, judge
 from steersman.serve.credentials.impersonate import impersonated, wanted
@@ -45,6 +46,8 @@ class Access:
         self.backend = backend
         self.tokens = tokens
         self.rbac = Rbac()
+        self.certifies_nodes = True
+        """Whether a certificate can make somebody a node here."""
 
     def user_of(self, request: Request, ask: Ask) -> User:
         """Who sent a request, or whom it may act as for what it asks. Raises ApiError 401; 403 for impersonation."""
@@ -79,7 +82,10 @@ class Access:
         signer = self.backend.signer
         claims = None if signer is None else signer.verify(token)
         if claims is None:
-            return Authenticated(None, (), BAD_TOKEN)
+            joining = bootstrap.bearer(self.backend.store, self.backend.now(), token)
+            if joining is None:
+                return Authenticated(None, (), BAD_TOKEN)
+            return Authenticated(joining._replace(groups=_with_authenticated(joining.groups)), audiences or (ISSUER,))
         try:
             account = judge(self.backend.store, self.backend.now(), token, claims, audiences)
         except Rejected as error:
@@ -98,12 +104,18 @@ class Access:
                 raise errors.unauthorized()
         if request.peer_certificate is not None:
             try:
-                return _by_certificate(request.peer_certificate)
+                return self._of_here(_by_certificate(request.peer_certificate))
             except TLSError:
                 raise errors.unauthorized() from None
         if found is None:
             raise errors.unauthorized()
         return found
+
+    def _of_here(self, user: User) -> User:
+        """The authority is that of every workspace; the nodes it signed for are nodes of the root alone."""
+        if self.certifies_nodes or NODES not in user.groups:
+            return user
+        return user._replace(groups=tuple([group for group in user.groups if group != NODES]))
 
 
 @lru_cache(maxsize=1024)  # as tls.subject_of: one entry for each client certificate in use

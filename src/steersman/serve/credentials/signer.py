@@ -7,7 +7,6 @@ digest of its public half.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import hashlib
 from collections import OrderedDict
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from steersman.api import errors
+from steersman.api.access.jose import b64, unb64
 from steersman.serve.credentials.issue import sign_request
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.files import FileError, locked, private_directory, read_file, write_file
@@ -44,9 +44,9 @@ class Signer:
         numbers = self._key.public_key().public_numbers()
         form, info = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         der = self._key.public_key().public_bytes(form, info)
-        self.key_id = _b64(hashlib.sha256(der).digest())
-        self._header = _b64(orjson.dumps({"alg": "ES256", "kid": self.key_id}))
-        self._point = (_b64(numbers.x.to_bytes(HALF, "big")), _b64(numbers.y.to_bytes(HALF, "big")))
+        self.key_id = b64(hashlib.sha256(der).digest())
+        self._header = b64(orjson.dumps({"alg": "ES256", "kid": self.key_id}))
+        self._point = (b64(numbers.x.to_bytes(HALF, "big")), b64(numbers.y.to_bytes(HALF, "big")))
         self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
     @classmethod
@@ -86,9 +86,9 @@ class Signer:
         raise errors.internal(f"nobody here signs a {kind}")
 
     def _token(self, claims: bytes) -> str:
-        signed = f"{self._header}.{_b64(claims)}"
+        signed = f"{self._header}.{b64(claims)}"
         r, s = decode_dss_signature(self._key.sign(signed.encode("ascii"), ec.ECDSA(hashes.SHA256())))
-        return f"{signed}.{_b64(r.to_bytes(HALF, 'big') + s.to_bytes(HALF, 'big'))}"
+        return f"{signed}.{b64(r.to_bytes(HALF, 'big') + s.to_bytes(HALF, 'big'))}"
 
     def verify(self, token: str) -> dict[str, Any] | None:
         """The claims of a token that this key signed; None for any other text. Nobody has judged them yet."""
@@ -108,8 +108,8 @@ class Signer:
     def _claims(self, token: str) -> dict[str, Any] | None:
         head, body, mark = token.split(".")
         try:
-            header, claims = orjson.loads(_unb64(head)), orjson.loads(_unb64(body))
-            signature = _unb64(mark)
+            header, claims = orjson.loads(unb64(head)), orjson.loads(unb64(body))
+            signature = unb64(mark)
         except (ValueError, binascii.Error):
             return None
         if not isinstance(header, dict) or not isinstance(claims, dict) or len(signature) != 2 * HALF:
@@ -128,15 +128,3 @@ class Signer:
         """The public key as a JSON Web Key Set."""
         key = {"use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256"}
         return orjson.dumps({"keys": [{**key, "x": self._point[0], "y": self._point[1]}]})
-
-
-def _b64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
-
-
-def _unb64(text: str) -> bytes:
-    """Strict: what a second spelling of a token would decode to is no token."""
-    data = base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)
-    if _b64(data) != text:
-        raise ValueError("not in canonical form")
-    return data
