@@ -21,7 +21,7 @@ from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.bind import bind
 from steersman.api.crd import conversion, crd
-from steersman.api.crd.custom_rules import judged
+from steersman.api.crd.custom_rules import answered, judged
 from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
@@ -89,16 +89,21 @@ class Api:
         if kind.custom:
             kind = _asked_version(kind, request)
             versions.check(store, kind, request)
-            if kind.origin is not None and kind.origin.webhook is not None:
-                return conversion.asking(
-                    store, kind, lambda k: versions.settle(store, k, request, handler(store, request, k))
-                )
-            return versions.settle(store, kind, request, handler(store, request, kind))
+            return answered(kind, lambda: self._custom(store, request, kind, handler))
         outcome = handler(store, request, kind)
         if kind.gk == CRD:
             return crd.settle(store, request, outcome)
         guard = GUARDS.get(kind.gk)
         return outcome if guard is None else guard(self.rbac, store, request, outcome)
+
+    def _custom(
+        self, store: Store, request: Request, kind: Kind, handler: Callable[[Store, Request, Kind], Outcome]
+    ) -> Outcome:
+        if kind.origin is not None and kind.origin.webhook is not None:
+            return conversion.asking(
+                store, kind, lambda k: versions.settle(store, k, request, handler(store, request, k))
+            )
+        return versions.settle(store, kind, request, handler(store, request, kind))
 
     def at(self, store: Store) -> Kinds:
         """The kinds that can be written to a store: a pure function of the definitions in it."""

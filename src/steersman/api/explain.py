@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import orjson
-
+from steersman.api.crd.faults import MAX_CAUSES, NEW, counterpart, faults, same, within
 from steersman.api.crd.pruning import prune
 from steersman.api.errors import Cause
-from steersman.api.intake import Misfit, constrained, has_fields, intake, violations
+from steersman.api.intake import Misfit, constrained, fits, has_fields, intake
 from steersman.api.schema import Schema
 from steersman.kernel.object import Object
 from steersman.kernel.value import MAX_DEPTH, ValueRefused, freeze
 
-MAX_CAUSES: Final = 32
-"""Causes listed in one error: enough to mend a manifest in one go, bounded for hostile input."""
-NEW: Final = object()
-"""In the place of an old value: there is none, or none that belongs to the new one."""
+MISSING: Final = Cause.required("").reason
 MAX_NAME: Final = 256
 """Characters of a field name that an error repeats."""
 
@@ -65,15 +61,30 @@ class Past:
         return NEW if self.old.rest is None else self.old.rest.value.get(path, NEW)
 
 
-def explain(
-    schema: Schema, value: Any, path: str, finding: Finding, required: bool, custom: bool = False, old: Any = NEW
-) -> Any:
-    """Walks a value that `intake` refused: adds all that is wrong to `finding`; the value without undeclared fields.
+def explain(schema: Schema, value: Any, path: str, finding: Finding, required: bool) -> Any:
+    """Walks a value that `intake` refused: adds all that is wrong to `finding`; the value without undeclared fields."""
+    return _explain(schema, value, path, finding, (required, False), 0, NEW)
 
-    `old`: the value of an object of a custom kind before an update. Parts that equal it are not judged again, so that
-    a schema may become stricter under the objects there are ("validation ratcheting" in the Kubernetes documentation).
+
+def explain_custom(
+    schema: Schema, value: Any, path: str, finding: Finding, required: bool, old: Any = NEW, alone: bool = False
+) -> Any:
+    """The same of a custom kind, whose schema asks for more.
+
+    Args:
+        old: the value before an update. Parts that equal it are not judged again, so that a schema may become
+            stricter under the objects there are ("validation ratcheting" in the Kubernetes documentation).
+        alone: the value is judged by itself: messages do not begin with `path`, as fields do.
     """
-    return _explain(schema, value, path, finding, (required, custom), 0, old)
+    found = Finding()
+    pruned = _explain(schema, value, path, found, (required, True), 0, old)
+    finding.unknown += found.unknown
+    finding.kept = finding.kept or found.kept
+    if found.causes:
+        named = faults(schema, value, "" if alone else path, path if alone else "", old)
+        named = [cause for cause in named if required or cause.reason != MISSING]
+        finding.causes += named or found.causes  # the latter of what is no JSON
+    return pruned
 
 
 def _explain(
@@ -84,7 +95,7 @@ def _explain(
     if depth > MAX_DEPTH:
         found.add(Cause.invalid(path, "...", f"nested deeper than {MAX_DEPTH} levels"))
         return None
-    if old is not NEW and _same(old, value):
+    if old is not NEW and same(old, value):
         found.kept = True
         return prune(schema, freeze(value))
     kind = schema.type
@@ -100,14 +111,10 @@ def _explain(
         try:
             intake(schema, *mode)(value)
         except Misfit:
-            before = len(found.causes)
-            if mode[1]:
-                found.causes.extend(violations(schema, value, path))
-            if len(found.causes) == before:
-                found.wrong_type(path, value, _wanted(schema))
+            found.wrong_type(path, value, _wanted(schema))
         return value
-    if mode[1] and value is not None:
-        found.causes.extend(violations(schema, value, path)[: MAX_CAUSES - len(found.causes)])
+    if mode[1] and value is not None and not fits(schema, value):
+        found.wrong_type(path, value, "within the limits of its schema")
     return value
 
 
@@ -141,7 +148,7 @@ def _explain_object(
         if item is None and mode[1] and child is not None and not child.nullable:
             continue  # intake drops it, too
         if child is not None:
-            out[name] = _explain(child, item, where, found, mode, depth + 1, _inside(old, name))
+            out[name] = _explain(child, item, where, found, mode, depth + 1, within(old, name))
         elif schema.preserve_unknown and isinstance(name, str):
             out[name] = _explain_any(item, where, found)
         elif len(found.unknown) < MAX_CAUSES:
@@ -164,7 +171,7 @@ def _explain_map(
     for name, item in value.items():
         if isinstance(name, str):
             at = f"{path}[{_named(name)}]"
-            out[name] = _explain(schema.values, item, at, found, mode, depth + 1, _inside(old, name))
+            out[name] = _explain(schema.values, item, at, found, mode, depth + 1, within(old, name))
         else:
             found.add(Cause.invalid(path, name, "keys must be strings"))
     return out
@@ -184,32 +191,8 @@ def _explain_list(
         if item is None and not (mode[1] and schema.items.nullable):
             found.wrong_type(where, item, _wanted(schema.items))
         else:
-            out.append(_explain(schema.items, item, where, found, mode, depth + 1, _item(schema, old, item)))
+            out.append(_explain(schema.items, item, where, found, mode, depth + 1, counterpart(schema, old, item)))
     return out
-
-
-def _same(old: Any, value: Any) -> bool:
-    """Whether two values are the same JSON: Python has 1 == True."""
-    if old != value:
-        return False
-    option = orjson.OPT_SORT_KEYS
-    return orjson.dumps(old, option=option) == orjson.dumps(value, option=option)
-
-
-def _inside(old: Any, name: Any) -> Any:
-    """The old value of a field or of a map's key."""
-    return old.get(name, NEW) if isinstance(old, dict) and isinstance(name, str) else NEW
-
-
-def _item(schema: Schema, old: Any, item: Any) -> Any:
-    """The old item of a list with keys that has the keys of `item`. Items of other lists have no past."""
-    if not isinstance(old, list) or not schema.keys or not isinstance(item, dict):
-        return NEW
-    keys = [item.get(key, schema.key_defaults.get(key)) for key in schema.keys]
-    for before in old:
-        if isinstance(before, dict) and keys == [before.get(k, schema.key_defaults.get(k)) for k in schema.keys]:
-            return before
-    return NEW
 
 
 def _explain_any(value: Any, path: str, found: Finding) -> Any:

@@ -19,7 +19,6 @@ from operator import is_
 from typing import Any, Final, NamedTuple
 
 from steersman.api import quantity
-from steersman.api.errors import Cause, quote
 from steersman.api.formats import has_format
 from steersman.api.go_json import zero
 from steersman.api.pattern import compile_pattern
@@ -40,7 +39,8 @@ class Misfit(Exception):
 
 
 @lru_cache(maxsize=1 << 12)
-def _is_time(text: str) -> bool:
+def is_time(text: str) -> bool:
+    """Whether a text is a time as RFC 3339 has it."""
     return _TIME.match(text) is not None
 
 
@@ -62,7 +62,7 @@ def _take_boolean(value: Any) -> Any:
 
 
 def _take_time(value: Any) -> Any:
-    if value is None or (type(value) is str and _is_time(value)):
+    if value is None or (type(value) is str and is_time(value)):
         return value
     raise Misfit
 
@@ -286,7 +286,7 @@ def _with_constraints(schema: Schema, take: Take, custom: bool) -> Take:
 
     def checked(value: Any) -> Any:
         taken = take(value)
-        if taken is not None and violations(schema, taken, ""):
+        if taken is not None and not fits(schema, taken):
             raise Misfit
         return taken
 
@@ -338,40 +338,33 @@ def _compile(schema: Schema, how: How) -> Take:
     return simple.get(kind, _take_any)
 
 
-def violations(schema: Schema, value: Any, path: str) -> list[Cause]:
-    """What a custom kind's value constraints say against one value (not its children)."""
-    out: list[Cause] = []
-
-    def bad(message: str) -> None:
-        out.append(Cause.invalid(path, value, message))
-
+def fits(schema: Schema, value: Any) -> bool:
+    """Whether one value (not its children) meets what a custom kind asks for beside its type; `crd.faults` says why
+    not."""
     if schema.enum and value not in schema.enum:
-        out.append(Cause.unsupported(path, value, [str(choice) for choice in schema.enum]))
+        return False
     if isinstance(value, str):
-        _string_violations(schema, value, bad)
+        inside = _text_fits(schema, value)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        _number_violations(schema, value, bad)
+        inside = _number_fits(schema, value)
     elif isinstance(value, list):
-        _list_violations(schema, value, bad)
+        inside = _list_fits(schema, value)
     elif isinstance(value, dict):
-        if schema.min_fields is not None and len(value) < schema.min_fields:
-            bad(f"must have at least {schema.min_fields} properties")
-        if schema.max_fields is not None and len(value) > schema.max_fields:
-            bad(f"must have at most {schema.max_fields} properties")
-    if not all(_holds(part, value) for part in schema.all_of):
-        bad("must validate all the schemas (allOf)")
-    if schema.any_of and not any(_holds(part, value) for part in schema.any_of):
-        bad("must validate at least one schema (anyOf)")
-    if schema.one_of and sum(_holds(part, value) for part in schema.one_of) != 1:
-        bad("must validate one and only one schema (oneOf)")
-    if schema.not_of is not None and _holds(schema.not_of, value):
-        bad("must not validate the schema (not)")
-    return out
+        inside = _between(schema.min_fields, len(value), schema.max_fields)
+    else:
+        inside = True
+    return (
+        inside
+        and all(_holds(part, value) for part in schema.all_of)
+        and (not schema.any_of or any(_holds(part, value) for part in schema.any_of))
+        and (not schema.one_of or sum(_holds(part, value) for part in schema.one_of) == 1)
+        and (schema.not_of is None or not _holds(schema.not_of, value))
+    )
 
 
 def _holds(part: Schema, value: Any) -> bool:
     """Whether a value, with all inside it, meets one part of a junctor."""
-    if violations(part, value, ""):
+    if not fits(part, value):
         return False
     if isinstance(value, dict):
         if any(name not in value for name in part.required):
@@ -382,42 +375,40 @@ def _holds(part: Schema, value: Any) -> bool:
     return True
 
 
-def _string_violations(schema: Schema, value: str, bad: Callable[[str], None]) -> None:
+def _between(least: int | None, size: int, most: int | None) -> bool:
+    return (least is None or size >= least) and (most is None or size <= most)
+
+
+def _text_fits(schema: Schema, value: str) -> bool:
     if schema.format and schema.format != "date-time" and not has_format(schema.format, value):
-        bad(f"must be of type {schema.format}: {quote(value)}")
+        return False
     if schema.pattern and compile_pattern(schema.pattern).search(value) is None:
-        bad(f"should match '{schema.pattern}'")
-    if schema.min_length is not None and len(value) < schema.min_length:
-        bad(f"should be at least {schema.min_length} chars long")
-    if schema.max_length is not None and len(value) > schema.max_length:
-        bad(f"should be at most {schema.max_length} chars long")
+        return False
+    return _between(schema.min_length, len(value), schema.max_length)
 
 
-def _number_violations(schema: Schema, value: float, bad: Callable[[str], None]) -> None:
+def _number_fits(schema: Schema, value: float) -> bool:
     if schema.minimum is not None and (value <= schema.minimum if schema.exclusive_minimum else value < schema.minimum):
-        bad(f"should be greater than {'' if schema.exclusive_minimum else 'or equal to '}{schema.minimum:g}")
+        return False
     if schema.maximum is not None and (value >= schema.maximum if schema.exclusive_maximum else value > schema.maximum):
-        bad(f"should be less than {'' if schema.exclusive_maximum else 'or equal to '}{schema.maximum:g}")
-    if schema.multiple_of and value % schema.multiple_of != 0:
-        bad(f"should be a multiple of {schema.multiple_of:g}")
+        return False
+    return not schema.multiple_of or value % schema.multiple_of == 0
 
 
-def _list_violations(schema: Schema, value: list[Any], bad: Callable[[str], None]) -> None:
-    if schema.min_items is not None and len(value) < schema.min_items:
-        bad(f"should have at least {schema.min_items} items")
-    if schema.max_items is not None and len(value) > schema.max_items:
-        bad(f"must have at most {schema.max_items} items")
-    if schema.list_type == "set" and any(item in value[:index] for index, item in enumerate(value)):
-        bad("Duplicate value: the elements of a set must differ")
+def _list_fits(schema: Schema, value: list[Any]) -> bool:
+    if not _between(schema.min_items, len(value), schema.max_items):
+        return False
+    if schema.list_type == "set":
+        return not any(item in value[:index] for index, item in enumerate(value))
     if schema.list_type == "map":
         seen: list[tuple[Any, ...]] = []
         for item in value:
-            if not isinstance(item, dict):
-                continue
-            key = tuple([item.get(name, schema.key_defaults.get(name)) for name in schema.keys])
-            if key in seen:
-                bad(f"Duplicate value: items must differ in {', '.join(schema.keys)}")
-            seen.append(key)
+            if isinstance(item, dict):
+                key = tuple([item.get(name, schema.key_defaults.get(name)) for name in schema.keys])
+                if key in seen:
+                    return False
+                seen.append(key)
+    return True
 
 
 ANYTHING: Final = Schema(type="any", preserve_unknown=True)

@@ -315,7 +315,7 @@ def custom_kind(
             columns=columns_of(version),
             selectable=tuple([field["jsonPath"][1:] for field in version.get("selectableFields") or ()]),
             scale=scale_of(version),
-            warning=warning_of(version, group, names["kind"]),
+            warning=warning_of(version, spec, names["kind"]),
             webhook=(conversion.get("webhook") or {}) if conversion.get("strategy") == "Webhook" else None,
             terminating=terminating,
         )

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from steersman.api import errors, pod_parts, versions
 from steersman.api.kinds import STATUS_PARTS, Kind, Kinds
+from steersman.api.sent import meta_of
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
@@ -78,7 +79,7 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
     for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = body.get(field)
         if given is not None and given != wanted:
-            raise errors.bad_request(_other_kind(request, kind, body, field, wanted))
+            raise _other_kind(request, kind, body, field, wanted)
     meta = body.get("metadata")
     if meta is not None and not isinstance(meta, dict):
         raise errors.bad_request("metadata must be an object")
@@ -89,11 +90,22 @@ def _plain_or_none(given: Any) -> str:
     return plain(given) if given else ""
 
 
-def _other_kind(request: Request, kind: Kind, body: Mapping[str, Any], field: str, wanted: str) -> str:
-    """What is said of a body of another kind or version than the path's."""
+def _other_kind(request: Request, kind: Kind, body: Mapping[str, Any], field: str, wanted: str) -> errors.ApiError:
+    """The refusal of a body of another kind or version than the path's."""
     api_version, name = body.get("apiVersion") or kind.api_version, body.get("kind") or kind.kind
-    if kind.custom or not isinstance(api_version, str) or not isinstance(name, str):
-        return f"{field} in the body is {errors.show(body[field])}, but the request is for {wanted}"
+    if not isinstance(api_version, str) or not isinstance(name, str):
+        told = f"{field} in the body is {errors.show(body[field])}, but the request is for {wanted}"
+        return errors.bad_request(told)
+    if kind.custom:
+        if field == "apiVersion":
+            told = f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+            return errors.bad_request(told)
+        cause = errors.Cause.invalid(field, name, f"must be {wanted}")
+        return errors.invalid(name, str(meta_of(body).get("name") or ""), [cause], kind.group)
+    return errors.bad_request(_misplaced(request, kind, api_version, name))
+
+
+def _misplaced(request: Request, kind: Kind, api_version: str, name: str) -> str:
     group, _, version = api_version.rpartition("/")
     text = f"{name} in version {errors.quote(version)} cannot be handled as a {kind.kind}: "
     known = Kinds.builtin().builtin_of(group, name)

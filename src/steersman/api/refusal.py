@@ -38,6 +38,8 @@ def complete(
         causes += validate.whole(kind, key.name, parts)
     if old is None and "spec" in parts:
         causes += validate.on_create(kind, "spec", parts["spec"])
+    elif old is None:
+        causes += validate.unborn(kind, body)
     told = {str(cause) for cause in causes}
     said = first.details.causes if first.details is not None else ()
     causes += [cause for cause in said if str(cause) not in told and not _covered(cause, causes)]

@@ -51,9 +51,11 @@ __all__ = [
     "metadata_change",
     "on_create",
     "part",
+    "unborn",
     "whole",
 ]
 
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 SECRET_MAX: Final = 1 << 20
 """Bytes of all values of one ConfigMap or Secret."""
 
@@ -81,6 +83,12 @@ def on_create(kind: Kind, part: str, value: Any) -> list[Cause]:
     return out
 
 
+def unborn(kind: Kind, body: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong with a body whose spec is not valid only because the object is being created."""
+    spec = body.get("spec")
+    return crd_rules.unborn(spec) if kind.resource == DEFINITIONS and isinstance(spec, dict) else []
+
+
 def change(kind: Kind, part: str, old: Any, new: Any) -> list[Cause]:
     """What of top-level field `part` may not change from `old` to `new`; None: the field is absent.
 
@@ -93,10 +101,17 @@ def change(kind: Kind, part: str, old: Any, new: Any) -> list[Cause]:
     out: list[Cause] = []
     where = (kind.group, kind.kind, part)
     if where in _FIXED:
-        out.append(Cause.invalid(part, new, _FIXED[where]))
+        out.append(Cause.invalid(part, _as_go(part, new), _FIXED[where]))
     elif rule := _CHANGES.get(where):
         rule(out, part, EMPTY if old is None else old, EMPTY if new is None else new)
     return out
+
+
+def _as_go(part: str, value: Any) -> Any:
+    """A value as an error of kube-apiserver shows it: a roleRef with the names of its Go struct."""
+    if part != "roleRef" or not isinstance(value, dict):
+        return value
+    return {f"{name[0].upper()}{name[1:]}".replace("Api", "API"): text for name, text in value.items()}
 
 
 def frozen_data(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Cause]:

@@ -13,7 +13,8 @@ import orjson
 
 from steersman.api import born, defaults, errors, generation, go_json, pod_parts, status_part, validate
 from steersman.api.crd import conversion
-from steersman.api.explain import NEW, Finding, Past, explain
+from steersman.api.crd.faults import NEW
+from steersman.api.explain import Finding, Past, explain, explain_custom
 from steersman.api.intake import Misfit, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.known import Known, share
@@ -133,7 +134,11 @@ def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> An
         pass
     finding = Finding()
     old = by.past.part(path) if custom and by.past is not None else NEW
-    pruned = explain(schema, value, path, finding, required, custom, old)
+    if custom:
+        alone = path == "status" and kind.has_status  # which is then all that is judged
+        pruned = explain_custom(schema, value, path, finding, required, old, alone)
+    else:
+        pruned = explain(schema, value, path, finding, required)
     holder = "ObjectMeta" if path.startswith("metadata.") else kind.kind
     said = "" if custom or not finding.causes else go_json.complaint(holder, schema, path, value)
     refuse(kind, name, finding, by.validation, warnings, said)

@@ -126,14 +126,14 @@ def _selector(kind: Kind, obj: Object) -> str:
 
 
 def _scale_of(kind: Kind, obj: Object) -> dict[str, Any]:
-    meta, paths = obj.meta.value, _paths(kind)
+    meta, paths, selector = obj.meta.value, _paths(kind), _selector(kind, obj)
     shown = {name: meta[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in meta}
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {**shown, "resourceVersion": str(obj.rv)},
         "spec": {"replicas": _number(obj, paths.replicas, 0 if kind.custom else 1)},
-        "status": {"replicas": _number(obj, paths.status_replicas, 0), "selector": _selector(kind, obj)},
+        "status": {"replicas": _number(obj, paths.status_replicas, 0), **({"selector": selector} if selector else {})},
     }
 
 

@@ -46,7 +46,7 @@ FIELD = f"{AT}.properties[spec].properties[x]"
         ({"type": "array", "items": {}}, ".items.type", "Required value: must not be empty for specified array items"),
         ({"type": "text"}, ".type", 'Unsupported value: "text": supported values: "array", "boolean"'),
         ({"type": "string", "pattern": "("}, ".pattern", "must be a valid regular expression, but isn't"),
-        ({"type": "integer", "default": "x"}, ".default", "must be an integer"),
+        ({"type": "integer", "default": "x"}, ".default", "must be of type integer"),
         ({"type": "object", "default": {"a": 1}}, ".default", "must not have unknown fields"),
         ({"type": "string", "$ref": "#/x"}, ".$ref", "Forbidden: $ref is not supported"),
         ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, ".uniqueItems", "becomes quadratic"),

@@ -15,6 +15,7 @@ from steersman.api.access.rbac import Ask
 from steersman.api.access.user import User, node_of
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
+from steersman.api.preconditions import WRONG_NAMESPACE
 from steersman.api.schema import Schema
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
@@ -70,19 +71,28 @@ def take(kind: Kind | Named, body: Any, validation: str, warnings: list[str]) ->
         if schema is None:
             warnings.append(f'unknown field "{part}"')
         elif (taken := write.take_in(named, schema, part, value, mode)) is not None:
-            out[part] = taken
+            out[part] = _without_empty(taken) if part == "spec" else taken
     return out
+
+
+def _without_empty(value: Any) -> Any:
+    """A spec as Go writes it out again: no part of a review's is there when it is the empty text."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_empty(item) for name, item in value.items() if item != ""}
 
 
 def access(rbac: Rbac, store: Store, user: User, kind: Kind, review: dict[str, Any], namespace: str) -> dict[str, Any]:
     """A SubjectAccessReview, one for a namespace, or one of the asking user. Raises `ApiError` 400, 422."""
     spec: Mapping[str, Any] = review.get("spec") or EMPTY
-    local = kind.kind == "LocalSubjectAccessReview"
+    if kind.kind == "LocalSubjectAccessReview":
+        given = review["metadata"].get("namespace")
+        if given and given != namespace:
+            raise errors.bad_request(f"{WRONG_NAMESPACE} ({errors.show(given)}, not {namespace})")
+        review = {**review, "metadata": {**review["metadata"], "namespace": namespace}}
     causes = _access_causes(kind, review, spec)
     if causes:
-        raise errors.invalid(kind.kind, "", causes, kind.group)
-    if local and namespace != review["metadata"].get("namespace"):
-        raise errors.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
+        raise errors.invalid("", "", causes, kind.group)  # which leaves the kind out, as kube-apiserver does
     if kind.kind == "SelfSubjectAccessReview":
         who = user
     else:
@@ -123,7 +133,8 @@ def _access_causes(kind: Kind, review: Mapping[str, Any], spec: Mapping[str, Any
     of, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if of is not None and path is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        causes.append(Cause.invalid("spec.nonResourceAttributes", path, detail))
+        shown = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+        causes.append(Cause.invalid("spec.nonResourceAttributes", shown, detail))
     if of is None and path is None:
         causes.append(Cause.invalid("spec.resourceAttributes", None, EXACTLY_ONE))
     if kind.kind != "SelfSubjectAccessReview" and not spec.get("user") and not spec.get("groups"):

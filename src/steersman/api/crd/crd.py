@@ -61,7 +61,7 @@ def settle(store: Store, request: Request, outcome: Outcome) -> Outcome:
 def _written(store: Store, old: Object | None, new: Object, time: str) -> Object:
     """A new version whose spec may be another: judged against its name and its past, its status brought up to date."""
     spec, before = new.spec_value or EMPTY, EMPTY if old is None else (old.status_value or EMPTY)
-    causes = _name_causes(new, spec) + _approval_causes(old, new, spec)
+    causes = (_name_causes(new, spec) if old is None else []) + _approval_causes(old, new, spec)
     if old is not None:
         established = condition_holds(before, "Established")
         causes += _change_causes(old.spec_value or EMPTY, spec, established)

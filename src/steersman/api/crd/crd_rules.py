@@ -9,7 +9,7 @@ apiserver 0.36, pkg/util/webhook.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from steersman.api import names
@@ -47,10 +47,11 @@ def spec(out: Causes, path: str, value: Mapping[str, Json]) -> None:
     for index, version in enumerate(versions):
         _version(out, f"{path}.versions[{index}]", version, shared)
     if len({version.get("name") for version in versions}) < len(versions):
-        out.append(Cause.invalid(f"{path}.versions", versions, "must contain unique version names"))
+        detail = "must contain unique version names"
+        out.append(Cause.invalid(f"{path}.versions", [_as_go(v, shared) for v in versions], detail))
     if sum(1 for version in versions if version.get("storage")) != 1:
         detail = "must have exactly one version marked as storage version"
-        out.append(Cause.invalid(f"{path}.versions", versions, detail))
+        out.append(Cause.invalid(f"{path}.versions", [_as_go(v, shared) for v in versions], detail))
     if versions and (problems := names.dns1035_label(str(versions[0].get("name", "")))):  # the older form has it twice
         out.append(Cause.invalid(f"{path}.version", versions[0].get("name", ""), ",".join(problems)))
     _names(out, f"{path}.names", value.get("names") or EMPTY)
@@ -123,6 +124,27 @@ def _warning(out: Causes, path: str, version: Mapping[str, Json]) -> None:
             detail = f"must only contain printable UTF-8 characters; non-printable character found at index {index}"
             problems.append(detail)
     out.extend(Cause.invalid(path, text, problem) for problem in problems)
+
+
+def _as_go(version: Mapping[str, Json], shared: Collection[str]) -> dict[str, Json]:
+    """A version as an error of kube-apiserver shows it: with the names of its Go struct, what all versions share
+    left out."""
+    own = {field: None if field in shared else version.get(field) for field in _PARTS}
+    return {
+        "Name": version.get("name", ""),
+        "Served": bool(version.get("served")),
+        "Storage": bool(version.get("storage")),
+        "Deprecated": bool(version.get("deprecated")),
+        "DeprecationWarning": version.get("deprecationWarning"),
+        **{field[0].upper() + field[1:]: value for field, value in own.items()},
+    }
+
+
+def unborn(spec: Mapping[str, Json]) -> list[Cause]:
+    """What is wrong only because there has never been such a definition: no version was ever stored."""
+    if any(version.get("storage") for version in spec.get("versions") or ()):
+        return []
+    return [Cause.invalid("status.storedVersions", None, "must have at least one stored version")]
 
 
 def _names(out: Causes, path: str, given: Mapping[str, Json]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from steersman.api.crd.custom_rules import expressions
 from steersman.api.crd.structural import MAX_DEPTH, from_trusted, node_from_trusted
 from steersman.api.errors import Cause
-from steersman.api.explain import Finding, explain
+from steersman.api.explain import Finding, explain, explain_custom
 from steersman.api.pattern import PatternError, compile_pattern
 from steersman.api.schema import SchemaError, definitions
 from steersman.kernel.value import EMPTY
@@ -305,7 +305,7 @@ def _defaults(out: Causes, path: str, node: Mapping[str, Json], root: Mapping[st
         at = f"{path}.default"
         finding = Finding()
         with suppress(SchemaError):  # told by the other passes, or when the whole is compiled
-            explain(node_from_trusted(node), default, at, finding, True, True)
+            explain_custom(node_from_trusted(node), default, at, finding, True, alone=True)
         if finding.unknown:
             out.append(Cause.invalid(at, default, "must not have unknown fields"))
         out += finding.causes

@@ -131,11 +131,17 @@ def scale_of(version: Mapping[str, Json]) -> ScalePaths | None:
     return ScalePaths(replicas, status, selector if selector != ("",) else ())
 
 
-def warning_of(version: Mapping[str, Json], group: str, kind: str) -> str:
+def warning_of(version: Mapping[str, Json], spec: Mapping[str, Json], kind: str) -> str:
     """What users of a deprecated version are told; "" for others."""
     if not version.get("deprecated"):
         return ""
-    return str(version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated")
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    group, told = spec["group"], f"{spec['group']}/{version['name']} {kind} is deprecated"
+    rank = version_rank(version["name"])
+    newer = [other["name"] for other in spec["versions"] if other.get("served") and not other.get("deprecated")]
+    best = max((name for name in newer if version_rank(name) > rank), key=version_rank, default="")
+    return f"{told}; use {group}/{best} {kind}" if best else told
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:

@@ -3,16 +3,23 @@ about them is right, as in kube-apiserver. A kind without rules costs one look-u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from steersman.api import errors
+from steersman.api.crd.faults import BLOCKING, UNCHECKED
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
+from steersman.kernel.effect import Call, Outcome
 from steersman.kernel.object import Object
 
 if TYPE_CHECKING:
     from steersman.api.write import Written  # which comes to import this module
+
+
+class Broken(errors.Invalid):
+    """422: the rules themselves refused it."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -32,8 +39,29 @@ def judged(kind: Kind, old: Object | None, written: Written) -> Written:
 
     found = judge(kind.schema, written.obj.value, None if old is None else old.value)
     if found.causes:
-        raise errors.invalid(kind.kind, written.obj.key.name, found.causes, kind.group)
+        told = errors.invalid(kind.kind, written.obj.key.name, found.causes, kind.group)
+        raise Broken(told.code, told.reason, told.message, told.details)
     return written._replace(warnings=(*written.warnings, *found.warnings)) if found.warnings else written
+
+
+def answered(kind: Kind, act: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a write to a custom kind. A refusal tells where it kept the rules from being tried."""
+    try:
+        outcome = act()
+    except Broken:
+        raise
+    except errors.Invalid as refused:
+        causes = refused.details.causes if refused.details is not None else ()
+        if UNCHECKED in causes or not any(cause.reason in BLOCKING for cause in causes) or not has_rules(kind.schema):
+            raise
+        name = refused.details.name if refused.details is not None else ""
+        told = errors.invalid(kind.kind, name, [*causes, UNCHECKED], kind.group)
+        told.warnings = refused.warnings
+        raise told from None
+    if not isinstance(outcome, Call):
+        return outcome
+    resume = outcome.resume
+    return outcome._replace(resume=lambda answer: answered(kind, lambda: resume(answer)))
 
 
 def expressions(schema: Schema, path: str) -> list[errors.Cause]:

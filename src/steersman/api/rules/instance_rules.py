@@ -10,8 +10,8 @@ from typing import Any
 
 from steersman.api import errors
 from steersman.api.crd.custom import ScalePaths
+from steersman.api.crd.faults import faults
 from steersman.api.errors import Cause
-from steersman.api.intake import violations
 from steersman.api.kinds import Kind
 from steersman.api.rules.metadata_rules import STANDARD_FINALIZERS
 from steersman.api.rules.rules import MAX_INT32, qualified_name
@@ -23,7 +23,7 @@ def judge(kind: Kind, old: Object | None, new: Object) -> None:
     causes: list[Cause] = []
     if old is None:
         limits = kind.schema.fields["metadata"].fields["name"]
-        causes += violations(limits, new.key.name, "metadata.name")
+        causes += faults(limits, new.key.name, "metadata.name")
     scale = None if kind.origin is None else kind.origin.scale
     if scale is not None and (old is None or new.spec is not old.spec or new.status is not old.status):
         causes += _scale(scale, new.value)

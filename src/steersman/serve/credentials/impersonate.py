@@ -72,9 +72,22 @@ def wanted(headers: Headers) -> Wanted | None:
     if not found.name:
         if found.bare:
             return None
-        given = [text for text in (found.uid, *groups, *extra) if text]
-        raise errors.bad_request(f"requested {given} without impersonating a user name")
+        raise errors.bad_request(f"requested {_in_go(found)} without impersonating a user name")
     return found
+
+
+def _in_go(found: Wanted) -> str:
+    """What is wanted as Go's `%#v` shows it, which is how kube-apiserver tells it."""
+
+    def texts(of: tuple[str, ...]) -> str:
+        return f"[]string{{{', '.join([errors.quote(text) for text in of])}}}" if of else "[]string(nil)"
+
+    extra = ", ".join([f"{errors.quote(key)}:{texts(values)}" for key, values in found.extra])
+    parts = (
+        f"Name:{errors.quote(found.name)}, UID:{errors.quote(found.uid)}, Groups:{texts(found.groups)}",
+        f"Extra:map[string][]string{{{extra}}}" if extra else "Extra:map[string][]string(nil)",
+    )
+    return f"&user.DefaultInfo{{{', '.join(parts)}}}"
 
 
 def impersonated(user: User, want: Wanted, ask: Ask, authorize: Authorize) -> User:

@@ -29,7 +29,7 @@ def pattern(text: str) -> Any:
     try:
         return compile_pattern(text)
     except PatternError as error:
-        raise CelError(f"error parsing regexp: {error}") from None
+        raise CelError(str(error)) from None
 
 
 def matches(text: str, regex: str) -> bool:
