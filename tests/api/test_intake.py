@@ -98,7 +98,7 @@ def test_bad_values_are_explained(schema, value, words, custom):
     found = Finding()
     if custom:  # in words of its own
         explain_custom(outer, {"x": value}, "spec", found, True)
-        assert found.causes and found.causes[0].field.startswith("spec.x")
+        assert found.causes and "spec.x" in str(found.causes[0])
         return
     explain(outer, {"x": value}, "spec", found, True)
     (cause,) = found.causes

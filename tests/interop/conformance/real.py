@@ -99,12 +99,16 @@ def _command(binaries: Path, folder: Path, etcd: str, port: int, tokens: Mapping
     pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     key.write_bytes(made.private_bytes(*pem))
     os.chmod(key, 0o600)
-    lines = [f'{token},{user},{user},"{",".join(USERS[user])}"' for user, token in tokens.items()]
+    lines = []
+    for user, token in tokens.items():
+        groups = f',"{",".join(USERS[user])}"' if USERS[user] else ""  # an empty one would be a group without a name
+        lines.append(f"{token},{user},{user}{groups}")
     (folder / "tokens.csv").write_text("\n".join(lines) + "\n")
     (folder / "authentication.json").write_text(json.dumps(ANONYMOUS))
     return [
         str(binaries / "kube-apiserver"), f"--etcd-servers={etcd}", f"--secure-port={port}",
         "--bind-address=127.0.0.1", f"--cert-dir={folder / 'certs'}", "--authorization-mode=RBAC",
+        "--allow-privileged=true",
         f"--token-auth-file={folder / 'tokens.csv'}", f"--authentication-config={folder / 'authentication.json'}",
         f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",

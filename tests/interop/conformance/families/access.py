@@ -51,7 +51,7 @@ everything = [
 escalations = by(
     "alice", post(ROLES, role("mine", rule("configmaps", "get"))), post(ROLES, role("more", rule("secrets", "get"))),
     post(ROLES, role("star", rule("*", "*"))), post(BINDINGS, bind("mine", "bob")),
-    post(BINDINGS, bind("admin", "alice", role_kind="ClusterRole")), patch(f"{ROLES}/mine", {"rules": [
+    post(BINDINGS, bind("system:kube-dns", "alice", role_kind="ClusterRole")), patch(f"{ROLES}/mine", {"rules": [
         rule("secrets", "get")]}),
     post(CLUSTER_ROLES, {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "alices"}}),
 )  # fmt: skip
