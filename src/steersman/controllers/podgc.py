@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
 from steersman.controllers import owned, pods
-from steersman.controllers.nodehealth import is_node_ready
+from steersman.controllers.node_zones import is_node_ready
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY

@@ -29,6 +29,8 @@ def node_object(
 ) -> dict[str, Any]:
     """A Node of this size, ready since `time` (RFC 3339). `cpu` and `memory` are quantities."""
     labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
