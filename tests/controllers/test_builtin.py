@@ -36,7 +36,11 @@ def test_what_is_left_when_some_are_disabled_by_the_names_of_kubernetes():
     every = remaining([])
     left = remaining(["deployment-controller", "replicaset", "serviceaccount-token-controller"])
     gone = {cls.name for cls in every} - {cls.name for cls in left}
-    assert gone == {"deployment", "replicaset", "tokens-controller"} and remaining(["*"]) == [DefinitionController, EventTtl, IpAddresses]
+    assert gone == {"deployment", "replicaset", "tokens-controller"} and remaining(["*"]) == [
+        DefinitionController,
+        EventTtl,
+        IpAddresses,
+    ]
     with pytest.raises(LookupError, match="no built-in controller 'deploy'"):
         remaining(["deploy"])
 
