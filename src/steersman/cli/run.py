@@ -40,6 +40,13 @@ def run(
             "kube-scheduler, kubelet.",
         ),
     ] = "",
+    audit_log: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Write down who did what: a JSON object a line; mode 0600.")
+    ] = None,
+    audit_policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What is written: a Policy of audit.k8s.io/v1. By default Metadata of all."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Runs a control plane until Ctrl-C: API server, controllers, scheduler, virtual nodes; durable in --store.
@@ -64,7 +71,16 @@ def run(
         raise typer.Exit(2) from None
     elsewhere = [name for name, cls in BY_NAME.items() if cls not in controllers]
     settings = Settings(
-        listen, kubeconfig, store, virtual_nodes, allow_remote, controllers, elsewhere=elsewhere, without=without
+        listen,
+        kubeconfig,
+        store,
+        virtual_nodes,
+        allow_remote,
+        controllers,
+        elsewhere=elsewhere,
+        without=without,
+        audit_log=audit_log,
+        audit_policy=audit_policy,
     )
     raise typer.Exit(run_daemon(settings, _tell))
 

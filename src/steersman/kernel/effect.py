@@ -46,7 +46,8 @@ class Request(NamedTuple):
     """patch ("merge" | "json"), force, dry_run, validation, uid, rv (preconditions), grace (seconds), propagation,
     part (a subresource that managedFields are to tell), labels, fields (selectors), limit, continue; of clients beside
     the control plane's own parts, user (who the actor is, for checks of what is written) and no_create (the refusal if
-    an apply or an update would create)."""
+    an apply or an update would create) and audit (a dict in which admission leaves what an audit log is to tell; it is
+    no part of the outcome)."""
 
 
 class Reply(NamedTuple):

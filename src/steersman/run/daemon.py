@@ -28,12 +28,14 @@ from steersman.run.exchange import Driver
 from steersman.run.front import announce, publish
 from steersman.run.load import StartError
 from steersman.run.place import Place
-from steersman.run.workspace import KUBELET, SCHEDULER, Shared, Workspace
+from steersman.run.workspace import KUBELET, SCHEDULER, Audit, Shared, Workspace
 from steersman.run.workspaces import Workspaces
+from steersman.serve.audit.log import AuditLog
+from steersman.serve.audit.policy import EVERYTHING, read_policy
 from steersman.serve.credentials.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority, renew, server_context
-from steersman.serve.files import FileError
+from steersman.serve.files import FileError, read_file
 from steersman.serve.http import Handler, ListenError, Server, serve
 
 log = logging.getLogger("steersman.run")
@@ -71,6 +73,10 @@ class Settings:
     """Who answers logs, exec and port-forward; what virtual nodes say (`serve.virtual`), if nobody is named."""
     stages: Stages = USUAL
     """How long the life of a pod on a virtual node takes."""
+    audit_log: Path | None = None
+    """Where requests are written down; nowhere by default."""
+    audit_policy: Path | None = None
+    """Which requests, and how much of them; Metadata of all, by default."""
     embedded: bool = False
     """It shares its process with other work, and so leaves the process' garbage collection alone."""
 
@@ -121,6 +127,7 @@ class ControlPlane:
             settings.elsewhere,
             settings.streams,
             settings.stages,
+            self._audit(),
         )
         stack.callback(shared.crew.close)
         root = self.root = Workspace(place.journal, shared)
@@ -147,6 +154,21 @@ class ControlPlane:
             tasks.append(garbage.collect_quietly(lambda: self.heads.store.rev))
         for task in tasks:
             stack.callback(asyncio.get_running_loop().create_task(task).cancel)
+
+    def _audit(self) -> Audit | None:
+        """Raises `FileError`, `StartError`."""
+        path, policy = self.settings.audit_log, self.settings.audit_policy
+        if path is None:
+            if policy is not None:
+                raise StartError(f"--audit-policy {policy}: there is no log that it is for; add --audit-log PATH")
+            return None
+        try:
+            chosen = EVERYTHING if policy is None else read_policy(read_file(policy), str(policy))
+        except FileNotFoundError:
+            raise StartError(f"--audit-policy {policy}: there is no such file") from None
+        log = AuditLog(path)
+        self._stack.callback(log.close)
+        return Audit(log, chosen)
 
     def _address(self) -> Address:
         address = parse_address(self.settings.listen or DEFAULT_LISTEN)

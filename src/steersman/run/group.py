@@ -24,6 +24,8 @@ from steersman.serve.asking import ASKED, Asked, Trail
 
 NAME_ATTEMPTS: Final = 8
 """Names drawn for one generateName before the client is asked to try again, as kube-apiserver does it."""
+UNRECORDED: Final = ("audit", "no_create", "user")
+"""Options of a request that are no part of what it asks for."""
 MAX_OBJECT_BYTES: Final = 3 << 20
 """Spec, status and all else of one object: as much as one request can carry. The journal's own limit is beyond it."""
 
@@ -173,7 +175,7 @@ def _input(revision: int, request: Request, origin: str, drawn: list[Any]) -> In
         data["drawn"] = drawn
     if request.manager and request.manager != request.actor:
         data["manager"] = request.manager
-    options = {name: value for name, value in request.options.items() if name not in ("user", "no_create")}
+    options = {name: value for name, value in request.options.items() if name not in UNRECORDED}
     if options:  # the subject names the actor; groups and the like decided before it was written
         data["options"] = options
     source = "random" if origin == "reconcile" else origin

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
@@ -35,6 +35,9 @@ from steersman.run.loops import Loops
 from steersman.run.seed import Seed
 from steersman.run.virtual import make_nodes
 from steersman.serve.app import App
+from steersman.serve.audit.log import AuditLog
+from steersman.serve.audit.policy import Policy as AuditPolicy
+from steersman.serve.audit.trail import Auditor
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.credentials.tokens import Tokens
@@ -49,6 +52,15 @@ SCHEDULER: Final = "kube-scheduler"
 KUBELET: Final = "kubelet"
 CONCERNS: Final = (("", "Node"), ("", "Pod"))
 """What scheduler and virtual nodes are about."""
+
+
+class Audit(NamedTuple):
+    """The audit log of a process, and what it is told of one workspace."""
+
+    log: AuditLog
+    policy: AuditPolicy
+    workspace: str = ""
+    """"" for the root."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,8 @@ class Shared:
     """Who answers logs, exec and port-forward."""
     stages: Stages = USUAL
     """How long the life of a pod on a virtual node takes."""
+    audit: Audit | None = None
+    """Where requests are written down, and which; nowhere by default."""
     appenders: Executor | None = None
     """Who appends to journals, where a workspace has no thread of its own for that."""
     crew: Crew = field(default_factory=Crew)
@@ -91,7 +105,8 @@ class Workspace:
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         """Revision and number of objects at the start."""
         checks = {"journal": self.heads.trouble}
-        self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams)
+        auditor = None if shared.audit is None else Auditor(*shared.audit[:2], self.heads.now, shared.audit.workspace)
+        self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams, auditor)
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
         drivers = {**OUTSIDE, **shared.drivers}
         components = _components(shared.without, shared.stages)

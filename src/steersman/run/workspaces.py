@@ -216,6 +216,7 @@ class Workspaces:
             virtual_nodes=(obj.spec_value or EMPTY).get("virtualNodes", 0),
             # Everybody trusts the authority: what it signs for one workspace would be believed in all of them.
             signer=self._shared.signer.of_tokens_alone(),
+            audit=None if self._shared.audit is None else self._shared.audit._replace(workspace=name),
             controllers=[each for each in self._shared.controllers if each not in AT_THE_ROOT],
         )
         lost = self._place.lost(name, obj.uid)

@@ -39,6 +39,7 @@ from steersman.serve.answer import (
 )
 from steersman.serve.asked import asked
 from steersman.serve.audience import Audiences
+from steersman.serve.audit.trail import Auditor
 from steersman.serve.backend import Backend
 from steersman.serve.bindings import BINDING, bind_named
 from steersman.serve.change import Change, Changed
@@ -108,9 +109,12 @@ class App:
         checks: Mapping[str, Check] | None = None,
         numbers: Callable[[], Iterable[tuple[str, str, float]]] = tuple,
         streams: NodeStreams | None = None,
+        audit: Auditor | None = None,
     ) -> None:
         """`checks` are behind `/livez`, by name; `numbers` are (name, Prometheus type, value) for `/metrics`; `streams`
-        answer for the nodes (virtual ones, if nobody else does)."""
+        answer for the nodes (virtual ones, if nobody else does); `audit` writes requests down, where somebody wants it.
+        """
+        self.audit = audit
         self.backend = backend
         self.streams = streams or VirtualStreams()
         self.health = Health(checks)
@@ -130,7 +134,7 @@ class App:
     async def __call__(self, request: Request) -> Response:
         """Answers one request; never raises but for its own cancellation."""
         start = time.perf_counter()
-        response = await self._guarded(request)
+        response = await (self._guarded(request) if self.audit is None else self.audit.observed(request, self._guarded))
         self.telemetry.answered(Asked(*request.labels), response.status, time.perf_counter() - start)
         return compressed(request, response)
 
@@ -163,6 +167,8 @@ class App:
             return self.health.answer(segments[0], [], request.query)
         ask = asked(request, segments)
         user = self.access.user_of(request, ask)
+        if request.trail is not None:
+            request.trail.decided(self.access.decide(user, ask))
         self.access.authorize(user, ask)
         if not ask.path:
             if self._is_nowhere(segments):
@@ -205,7 +211,7 @@ class App:
             case [("healthz" | "livez" | "readyz") as name, *rest]:
                 return self.health.answer(name, rest, request.query)
             case ["metrics"]:
-                return text_answer(self.telemetry.text(self.backend.store, self.numbers()), content_type=METRICS_TYPE)
+                return text_answer(self._metrics(), content_type=METRICS_TYPE)
             case [("api" | "apis") as root] if version:
                 parameters = f"g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
                 content_type = f"application/json;{parameters}"
@@ -232,6 +238,10 @@ class App:
         if body is None:
             raise errors.resource_not_found()
         return Response(200, JSON_HEADERS, body)
+
+    def _metrics(self) -> str:
+        audited = () if self.audit is None else self.audit.log.numbers()
+        return self.telemetry.text(self.backend.store, [*self.numbers(), *audited])
 
     def _is_nowhere(self, segments: list[str]) -> bool:
         """Whether a path begins with a group that is not there, or with a version that no definition of its group

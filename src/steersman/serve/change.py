@@ -172,6 +172,8 @@ class Change(NamedTuple):
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
         now = self.backend.now()
         options["user"] = self.user
+        if self.http.trail is not None:
+            options["audit"] = self.http.trail.notes
         if self.no_create is not None:
             options["no_create"] = self.no_create
         if self.route.kind.custom:
@@ -224,6 +226,8 @@ class Change(NamedTuple):
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
         now = self.backend.now()
         told = {**options, "uid": obj.uid, "user": self.user}
+        if self.http.trail is not None:
+            told["audit"] = self.http.trail.notes
         return await self.backend.write(effect.Request("delete", obj.key, None, "", self.actor, manager, now, told))
 
     def _delete_options(self) -> dict[str, Any]:

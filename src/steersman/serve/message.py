@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
@@ -134,6 +135,8 @@ class Request:
     `takeover` answers it. Such a connection serves no further request."""
     labels: tuple[str, ...] = ()
     """What the request turned out to ask for, as it is counted (`telemetry.Asked`)."""
+    trail: Any = field(default=None, repr=False)
+    """Where what becomes of it is noted (`audit.trail.Trail`); None when nobody writes it down."""
     _query: Query | None = field(default=None, repr=False)
 
     @property

@@ -45,6 +45,17 @@ class Attempt(NamedTuple):
         """Such as status or binding; "" for the object itself."""
         return self.request.subresource
 
+    def note(self, name: str, value: str) -> None:
+        """Leaves an annotation for the audit log, where one is kept."""
+        notes = self.request.options.get("audit")
+        if notes is not None:
+            notes[name] = value
+
+    @property
+    def audited(self) -> bool:
+        """Whether anybody reads what is noted."""
+        return self.request.options.get("audit") is not None
+
     def forbidden(self, detail: str) -> errors.ApiError:
         """The 403 of a plugin: `pods "web" is forbidden: DETAIL`.
 

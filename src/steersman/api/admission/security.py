@@ -1,6 +1,6 @@
 """PodSecurity: namespaces say by labels which Pod Security Standard holds in them.
 
-`enforce` refuses pods, `warn` warns of pods and of what makes pods; `audit` has nowhere to be told here. Source of the
+`enforce` refuses pods, `warn` warns of pods and of what makes pods; `audit` tells the audit log. Source of the
 facts: pod-security-admission `admission/admission.go` and `api/helpers.go`, release 1.36, with its default
 configuration: everything is privileged where a namespace says nothing.
 """
@@ -23,6 +23,8 @@ POD: Final = ("", "Pod")
 NAMESPACE: Final = ("", "Namespace")
 LABELS: Final = "pod-security.kubernetes.io/"
 LEVELS: Final = ("privileged", "baseline", "restricted")
+NOTES: Final = "pod-security.kubernetes.io/"
+"""How annotations for the audit log begin."""
 MODES: Final = ("enforce", "audit", "warn")
 MAX_PODS: Final = 3000
 """Pods of a namespace that are looked at when its level is raised (Kubernetes' number)."""
@@ -110,9 +112,15 @@ class PodSecurity(Plugin):
         if policy is NOTHING or body is None:
             return None
         if gk != POD:
-            return None if attempt.subresource else _warned(policy.warn, _template(body, TEMPLATES[gk]))
+            if attempt.subresource:
+                return None
+            _note(attempt, policy, _template(body, TEMPLATES[gk]))
+            return _warned(policy.warn, _template(body, TEMPLATES[gk]))
         if attempt.old is not None and not _is_significant(attempt.old.spec_value or EMPTY, body["spec"]):
             return None
+        if attempt.audited:
+            attempt.note(f"{NOTES}enforce-policy", str(policy.enforce))
+        _note(attempt, policy, body)
         found = policy.enforce.violations(body["metadata"], body["spec"])
         if found:
             detail = f"violates PodSecurity {errors.quote(str(policy.enforce))}: {pod_security.told(found)}"
@@ -125,6 +133,16 @@ def _template(body: Json, path: tuple[str, ...]) -> Json:
     for name in path:
         found = found.get(name) or EMPTY
     return found  # type: ignore[no-any-return]
+
+
+def _note(attempt: Attempt, policy: Policy, pod: Json) -> None:
+    """What a pod violates of the level that is audited, for the audit log."""
+    if not attempt.audited:
+        return
+    found = policy.audit.violations(pod.get("metadata") or EMPTY, pod.get("spec") or EMPTY)
+    if found:
+        told = f"would violate PodSecurity {errors.quote(str(policy.audit))}: {pod_security.told(found)}"
+        attempt.note(f"{NOTES}audit-violations", told)
 
 
 def _warned(level: Level, pod: Json) -> Verdict | None:

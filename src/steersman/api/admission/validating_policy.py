@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+import orjson
+
 from steersman.api import errors
 from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
@@ -24,6 +26,9 @@ from steersman.kernel.value import EMPTY
 
 POLICY: Final[GK] = (GROUP, "ValidatingAdmissionPolicy")
 BINDING: Final[GK] = (GROUP, "ValidatingAdmissionPolicyBinding")
+FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
+MAX_ANNOTATION: Final = 10_000
+"""Characters of one value that an expression gives the audit log (kube-apiserver's limit)."""
 CODES: Final[Mapping[str, int]] = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 
 
@@ -48,7 +53,8 @@ class Policy(NamedTuple):
     composed: Composed
     conditions: tuple[Expression, ...]
     validations: tuple[Validation, ...]
-    annotations: tuple[Expression, ...]
+    annotations: tuple[tuple[str, Expression], ...]
+    """Names and values of what the audit log is told."""
 
 
 class Denial(NamedTuple):
@@ -58,6 +64,26 @@ class Denial(NamedTuple):
     reason: str = ""
     published: bool = True
     """Told as the binding's validationActions say; else it refuses."""
+    place: int = 0
+    """Which validation, in the order of the policy."""
+
+
+class _Told(NamedTuple):
+    """What the policies have to say of one write beside refusing it."""
+
+    warnings: list[str]
+    failures: list[dict[str, Any]]
+    annotations: dict[str, dict[str, None]]
+    """By name: the values, each once, in order."""
+
+    def note(self, attempt: Attempt) -> None:
+        """Leaves it for the audit log."""
+        if not attempt.audited:
+            return
+        if self.failures:
+            attempt.note(FAILURE, orjson.dumps(self.failures).decode())
+        for name, values in self.annotations.items():
+            attempt.note(name, ", ".join(values))
 
 
 def compile_policy(obj: Object) -> Policy:
@@ -74,8 +100,10 @@ def compile_policy(obj: Object) -> Policy:
         message = compiled(told, text, ("string",)) if text else None
         expression = compiled(judged, given["expression"], ("bool",))
         validations.append(Validation(expression, given.get("message") or "", message, given.get("reason") or ""))
-    values = [given["valueExpression"] for given in spec.get("auditAnnotations") or ()]
-    annotations = [compiled(told, value, ("string", "null")) for value in values]
+    annotations = [
+        (given["key"], compiled(told, given["valueExpression"], ("string", "null")))
+        for given in spec.get("auditAnnotations") or ()
+    ]
     return Policy(
         obj.key.name, matching, fault, spec.get("failurePolicy") == "Ignore", param_kind, composed,
         expressions.conditions(spec.get("matchConditions") or (), uses, judged), tuple(validations), tuple(annotations),
@@ -103,14 +131,18 @@ class ValidatingAdmissionPolicy(Plugin):
         store = attempt.store
         policies: list[Policy] = store.derived(POLICY, _policies) or []
         bindings: dict[str, list[Binding]] = store.derived(BINDING, bindings_by_policy) or {}
-        warnings: list[str] = []
-        for policy in policies:
-            bound = bindings.get(policy.name)
-            if bound:
-                self._hold(policy, bound, attempt, warnings)
+        told = _Told([], [], {})
+        try:
+            for policy in policies:
+                bound = bindings.get(policy.name)
+                if bound:
+                    self._hold(policy, bound, attempt, told)
+        finally:
+            told.note(attempt)
+        warnings = told.warnings
         return Verdict(warnings=tuple(warnings)) if warnings else None
 
-    def _hold(self, policy: Policy, bindings: list[Binding], attempt: Attempt, warnings: list[str]) -> None:
+    def _hold(self, policy: Policy, bindings: list[Binding], attempt: Attempt, told: _Told) -> None:
         try:
             matched = None if policy.matching is None else policy.matching.matches(attempt)
             if policy.fault:
@@ -130,14 +162,14 @@ class ValidatingAdmissionPolicy(Plugin):
                 params = params_of(attempt, policy.param_kind, binding)
             except (Misconfigured, errors.ApiError) as error:
                 if not policy.ignores:
-                    told = Denial(f"failed to configure binding: {_text(error)}")
-                    raise _denied(attempt, policy, binding, told) from None
+                    denial = Denial(f"failed to configure binding: {_text(error)}")
+                    raise _denied(attempt, policy, binding, denial) from None
                 continue
             for param in params:
-                for denial in self._judge(policy, matched, attempt, param):
-                    _act(denial, policy, binding, attempt, warnings)
+                for denial in self._judge(policy, matched, attempt, param, told):
+                    _act(denial, policy, binding, attempt, told)
 
-    def _judge(self, policy: Policy, matched: Kind, attempt: Attempt, param: Any) -> Iterator[Denial]:
+    def _judge(self, policy: Policy, matched: Kind, attempt: Attempt, param: Any, told: _Told) -> Iterator[Denial]:
         """What a policy with one parameter has against a write."""
         judge = expressions.judge_of(self._rbac, attempt.store, user_of(attempt.request))
         about = {"params": param, "judge": judge, "composed": policy.composed}
@@ -150,18 +182,21 @@ class ValidatingAdmissionPolicy(Plugin):
                 yield Denial(str(problem))
             return
         evaluation = Evaluation(attempt, matched, OBJECT_BUDGET, **about)
-        for validation in policy.validations:
+        for index, validation in enumerate(policy.validations):
             try:
                 if evaluation.value(validation.expression) is not True:
-                    yield Denial(_message(validation, evaluation), validation.reason or "Invalid")
+                    yield Denial(_message(validation, evaluation), validation.reason or "Invalid", place=index)
             except Problem as problem:
                 if not policy.ignores:
-                    yield Denial(str(problem))
+                    yield Denial(str(problem), place=index)
                 if problem.fatal:
                     return
-        for annotation in policy.annotations:
+        for name, annotation in policy.annotations:
             try:
-                evaluation.value(annotation)
+                value = evaluation.value(annotation)
+                if isinstance(value, str) and value.strip():
+                    values = told.annotations.setdefault(f"{policy.name}/{name}", {})
+                    values[value.strip()[:MAX_ANNOTATION]] = None
             except Problem as problem:
                 if not policy.ignores:
                     yield Denial(str(problem), published=False)
@@ -187,11 +222,14 @@ def _message(validation: Validation, evaluation: Evaluation) -> str:
     return text or validation.message.strip() or f"failed expression: {validation.expression.text.strip()}"
 
 
-def _act(denial: Denial, policy: Policy, binding: Binding, attempt: Attempt, warnings: list[str]) -> None:
-    """Does what the binding says about a denial: refuses, warns, or notes it in an audit log nobody keeps."""
+def _act(denial: Denial, policy: Policy, binding: Binding, attempt: Attempt, told: _Told) -> None:
+    """Does what the binding says about a denial: refuses, warns, or notes it for the audit log."""
     if "Warn" in binding.actions and denial.published:
-        told = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
-        warnings.append(f"{told}: {denial.message}")
+        head = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+        told.warnings.append(f"{head}: {denial.message}")
+    if "Audit" in binding.actions and denial.published and attempt.audited:
+        failure = {"message": denial.message, "policy": policy.name, "binding": binding.name}
+        told.failures.append({**failure, "expressionIndex": denial.place, "validationActions": list(binding.actions)})
     if "Deny" in binding.actions or not denial.published:
         raise _denied(attempt, policy, binding, denial)
 

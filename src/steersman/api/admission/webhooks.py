@@ -31,8 +31,10 @@ MUTATING: Final[GK] = (GROUP, "MutatingWebhookConfiguration")
 VALIDATING: Final[GK] = (GROUP, "ValidatingWebhookConfiguration")
 API_VERSION: Final = "admission.k8s.io/v1"
 MAX_WARNINGS: Final = 16
-"""Warnings taken of one answer, and characters of one: clients drop what is beyond."""
+"""Warnings, and notes for the audit log, taken of one answer, and characters of one: clients drop what is beyond."""
 MAX_WARNING: Final = 256
+MUTATION: Final = "mutation.webhook.admission.k8s.io/"
+VALIDATION: Final = "validating.webhook.admission.k8s.io/"
 WITHOUT_EFFECT: Final = ("None", "NoneOnDryRun")
 
 
@@ -50,6 +52,8 @@ class Webhook(NamedTuple):
     again: bool
     """reinvocationPolicy: IfNeeded."""
     versions: tuple[str, ...]
+    configuration: str = ""
+    """The name of the object that has it."""
 
 
 class Meant(NamedTuple):
@@ -61,10 +65,10 @@ class Meant(NamedTuple):
 
 def _webhooks(objects: Iterator[Object]) -> list[Webhook]:
     """All webhooks of a kind of configuration, in the order of the configurations' names."""
-    return [_webhook(given) for obj in objects for given in (obj.value.get("webhooks") or ())]
+    return [_webhook(given, obj.key.name) for obj in objects for given in (obj.value.get("webhooks") or ())]
 
 
-def _webhook(given: Mapping[str, Any]) -> Webhook:
+def _webhook(given: Mapping[str, Any], configuration: str) -> Webhook:
     matching, fault = None, ""
     try:
         matching = Matching(given, given.get("rules") or ())
@@ -74,7 +78,7 @@ def _webhook(given: Mapping[str, Any]) -> Webhook:
         given["name"], matching, fault, expressions.conditions(given.get("matchConditions") or (), Uses()),
         given.get("failurePolicy") == "Ignore", given.get("timeoutSeconds") or DEFAULT_TIMEOUT, given["clientConfig"],
         given.get("sideEffects") or "", given.get("reinvocationPolicy") == "IfNeeded",
-        tuple(given.get("admissionReviewVersions") or ()),
+        tuple(given.get("admissionReviewVersions") or ()), configuration,
     )  # fmt: skip
 
 
@@ -154,6 +158,17 @@ class MutatingAdmissionWebhook(Webhooks):
             def resume(answers: Any, meant: Meant = meant, index: int = index) -> Answer:
                 said = _said(meant.webhook, answers[0], attempt)
                 body = attempt.body if said is None else _changed(meant.webhook, said, attempt)
+                place = f"{MUTATION}round_{int(attempt.again)}_index_{index}"
+                if said is None:
+                    attempt.note(f"failed-open.{place}", meant.webhook.name)
+                elif attempt.audited:
+                    about: dict[str, Any] = {
+                        "configuration": meant.webhook.configuration,
+                        "webhook": meant.webhook.name,
+                    }
+                    about |= {"mutated": body is not attempt.body}
+                    attempt.note(place, orjson.dumps(about).decode())
+                    _annotate(meant.webhook, said, attempt)
                 told = warnings if said is None else (*warnings, *_warnings(said))
                 return self._from(webhooks, index + 1, attempt._replace(body=body), before, told)
 
@@ -179,10 +194,13 @@ class ValidatingAdmissionWebhook(Webhooks):
 
         def resume(answers: Any) -> Answer:
             warnings: list[str] = []
-            for one, answer in zip(meant, answers, strict=True):
+            for index, (one, answer) in enumerate(zip(meant, answers, strict=True)):
                 said = _said(one.webhook, answer, attempt)
-                if said is not None:
-                    warnings += _warnings(said)
+                if said is None:
+                    attempt.note(f"failed-open.{VALIDATION}round_0_index_{index}", one.webhook.name)
+                    continue
+                warnings += _warnings(said)
+                _annotate(one.webhook, said, attempt)
             return Verdict(warnings=tuple(warnings)) if warnings else None
 
         return Ask("webhook", tuple([self.hook(one, attempt) for one in meant]), resume)
@@ -237,6 +255,14 @@ def _rejection(webhook: Webhook, status: Any) -> errors.ApiError:
 
 MAX_MESSAGE: Final = 4096
 """Characters of a webhook's own text in a refusal."""
+
+
+def _annotate(webhook: Webhook, response: Mapping[str, Any], attempt: Attempt) -> None:
+    """What a webhook wants the audit log to be told."""
+    given = response.get("auditAnnotations")
+    for name, value in list(given.items())[:MAX_WARNINGS] if isinstance(given, dict) else ():
+        if isinstance(value, str):
+            attempt.note(f"{webhook.name}/{name[:MAX_WARNING]}", value[:MAX_MESSAGE])
 
 
 def _warnings(response: Mapping[str, Any]) -> tuple[str, ...]:

@@ -52,8 +52,16 @@ class Access:
     def user_of(self, request: Request, ask: Ask) -> User:
         """Who sent a request, or whom it may act as for what it asks. Raises ApiError 401; 403 for impersonation."""
         user = self._authenticate(request)
+        trail = request.trail
+        if trail is not None:
+            trail.received(user, ask)
         want = wanted(request.headers)
-        return user if want is None else impersonated(user, want, ask, self._check)
+        if want is None:
+            return user
+        other = impersonated(user, want, ask, self._check)
+        if trail is not None:
+            trail.acts_as(other)
+        return other
 
     def known(self, request: Request) -> None:
         """Raises ApiError 401 unless the request's credentials are somebody's."""
