@@ -109,7 +109,7 @@ def test_create_in_a_namespace_that_is_going_away(cluster):
         ([], "the body must be a Pod object, not list"),
         ({"apiVersion": "v2"}, 'no kind "Pod" is registered for version "v2" in scheme'),
         ({"kind": "Node"}, "converting (v1.Node) to (core.Pod): unknown conversion"),
-        ({"metadata": []}, "metadata must be an object"),
+        ({"metadata": []}, "cannot unmarshal array into Go struct field Pod.metadata of type v1.ObjectMeta"),
         ({"metadata": {"namespace": "other"}}, "does not match the namespace sent on the request"),
         ({"metadata": {"name": "other"}}, "does not match the name on the URL"),
         (

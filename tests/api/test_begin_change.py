@@ -145,8 +145,8 @@ def test_merge_patch(web):
     assert web.get(DEPLOYMENT, "web")["spec"]["replicas"] == 1  # the default again
     assert refused(web.merge, DEPLOYMENT, "web", {"metadata": {"resourceVersion": "1"}}).code == 409
     assert refused(web.merge, DEPLOYMENT, "web", {"metadata": {"name": "other"}}).code == 400
-    assert refused(web.merge, DEPLOYMENT, "web", {"kind": "Pod"}).code == 400
-    assert refused(web.merge, DEPLOYMENT, "web", {"metadata": 5}).code == 400
+    assert refused(web.merge, DEPLOYMENT, "web", {"kind": "Pod"}).code == 422
+    assert refused(web.merge, DEPLOYMENT, "web", {"metadata": 5}).code == 422
     assert refused(web.merge, DEPLOYMENT, "web", {"spec": {"selector": {"matchLabels": {"app": "x"}}}}).code == 422
 
 

@@ -267,7 +267,7 @@ async def test_a_query_of_a_thousand_parameters_is_refused():
         ("application/vnd.kubernetes.protobuf, */*", 200),
         ("*/*", 200),
         ("", 200),
-        ("application/json;q=0, application/*;q=0.1", 200),
+        ("application/json;q=0, application/*;q=0.1", 406),
     ],
 )
 @in_loop

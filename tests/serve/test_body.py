@@ -114,7 +114,7 @@ def test_duplicates_have_paths():
 
 
 def test_duplicates_in_json_are_found_however_it_is_written():
-    assert read_json(b'{"a":1,"b":{"c":1,"c":2}}').duplicates == ("c",)
+    assert read_json(b'{"a":1,"b":{"c":1,"c":2}}').duplicates == ("b.c",)
     assert read_json(b'{ "a" : 1, "a" : 1 }').duplicates == ("a",)
     assert read_json(b'{ "a" : "\\u0041" }').duplicates == ()
 
@@ -144,3 +144,43 @@ def test_an_apply_body_is_json_or_yaml():
     media = "application/apply-patch+yaml; charset=utf-8"
     for text in (b' {"a": 1}', b"a: 1", b"{a: 1}"):
         assert read_patch(media, text)[1].value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "unexpected end of JSON input"),
+        ('{"a":[1,{"b":"c', "unexpected end of JSON input"),
+        ('{"a":1} x', "invalid character 'x' after top-level value"),
+        ("x", "invalid character 'x' looking for beginning of value"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("[1,]", "invalid character ']' looking for beginning of value"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ('{"a":1 "b"}', "invalid character '\"' after object key:value pair"),
+        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+        ("{a:1}", "invalid character 'a' looking for beginning of object key string"),
+        ("tru_", "invalid character '_' in literal true (expecting 'e')"),
+        ("-x", "invalid character 'x' in numeric literal"),
+        ("nul", "invalid character ' ' in literal null (expecting 'l')"),
+        ("01", "invalid character '1' after top-level value"),
+        ("1.x", "invalid character 'x' after decimal point in numeric literal"),
+        ("1e+}", "invalid character '}' in exponent of numeric literal"),
+        ('"\\q"', "invalid character 'q' in string escape code"),
+        ('"\\u00g0"', "invalid character 'g' in \\u hexadecimal character escape"),
+        ('"a\nb"', "invalid character '\\n' in string literal"),
+    ],
+)
+def test_what_is_no_json_is_told_in_the_words_of_go(text, told):
+    """Recorded from Go's encoding/json."""
+    with pytest.raises(ApiError) as caught:
+        read_json(text.encode())
+    assert caught.value.message == told
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet='{}[]:,"\\ue+-.0123456789tfnalrs \n', max_size=30) | st.binary(max_size=20))
+def test_any_text_is_json_or_told(text):
+    try:
+        read_json(text if isinstance(text, bytes) else text.encode())
+    except ApiError as error:
+        assert error.code == 400

@@ -58,7 +58,6 @@ async def test_selectors(query, names):
         "labelSelector=a%3D%3D%3Db",
         "fieldSelector=spec.nothing%3Da",
         "limit=x",
-        "limit=-1",
         "continue=x",
         "continue=W10",
         "resourceVersion=x",

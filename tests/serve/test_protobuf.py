@@ -94,8 +94,8 @@ DATA = block(2, block(1, b"k"), block(2, b"v"))
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"", "k8s"),
-        (b"{}", "k8s"),
+        (b"", "expected prefix [107 56 115 0]"),
+        (b"{}", "expected prefix"),
         (b"k8s\0", "no built-in kind"),
         (enveloped("example.com/v1", "Thing"), "example.com/v1/Thing"),
         (config_map(META + b"\x12\x05\x0a"), "longer than"),

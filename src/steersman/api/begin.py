@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import deletion, errors, eviction, names, preconditions, refusal, versions, write
+from steersman.api import deletion, errors, eviction, go_json, names, preconditions, refusal, versions, write
 from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
@@ -26,7 +26,7 @@ from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.patching import apply
-from steersman.api.patching.patched import check_form, write_patched
+from steersman.api.patching.patched import check_form, patched, write_patched
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import FieldSelector, LabelSelector
 from steersman.api.selectable import selectable, selected
@@ -212,8 +212,10 @@ class Api:
 
     def _create_named(self, store: Store, request: Request, kind: Kind, name: str) -> Outcome:
         if not isinstance(name, str):
-            cause = errors.Cause.type_invalid("metadata.name", name, "must be a string")
-            raise errors.invalid(kind.kind, "", [cause], kind.group)
+            problem = go_json.complaint(
+                "ObjectMeta", kind.schema.fields["metadata"].fields["name"], "metadata.name", name
+            )
+            raise errors.bad_request(f"{preconditions.handled(kind)}: {problem}")
         key = Key(kind.group, kind.kind, request.key.namespace, name)
         return self._identify(store, request, kind, key)
 
@@ -237,7 +239,7 @@ class Api:
         check_form(kind, options.get("patch", "merge"))
         preconditions.check_rv(old, kind, options.get("rv"))
         if isinstance(request.body, dict) and request.body.keys() & TYPE_AND_META:
-            meta = preconditions.body(request, kind).get("metadata") or EMPTY
+            meta = preconditions.patch_meta(request, kind)
             preconditions.check_name(request, kind, meta)
             preconditions.check_rv(old, kind, meta.get("resourceVersion"))
         return self._write(store, request, kind, old)
@@ -376,8 +378,9 @@ class Writer:
         try:
             written = self._write(kind, key, old, request, uid, by)
         except errors.Invalid as first:
-            if request.verb in ("create", "update") and not request.subresource and isinstance(request.body, dict):
-                raise refusal.complete(kind, key, old, request.body, by, first) from None
+            body = _whole_body(kind, old, request)
+            if body is not None and first.details is not None and first.details.kind:
+                raise refusal.complete(kind, key, old, body, by, first) from None
             raise
         return judged(kind, old, written) if kind.custom else written
 
@@ -407,6 +410,14 @@ class Writer:
         if request.verb == "patch":
             return write_patched(kind, old, request, by)
         return write.update(kind, old, request.body, by)
+
+
+def _whole_body(kind: Kind, old: Object | None, request: Request) -> Any:
+    """The object that a refused request would have made, as it was sent or patched; None where that is no whole one."""
+    if request.subresource or request.verb not in ("create", "update", "patch"):
+        return None
+    body = patched(kind, old, request) if request.verb == "patch" and old is not None else request.body
+    return body if isinstance(body, dict) else None
 
 
 def _asked_version(kind: Kind, request: Request) -> Kind:

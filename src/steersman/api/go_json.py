@@ -57,6 +57,11 @@ def _complaint(holder: str, schema: Schema, path: str, value: Any, depth: int) -
     return _scalar(holder, schema, path, value)
 
 
+def _in_range(schema: Schema, value: int) -> bool:
+    bound = 1 << (31 if schema.format == "int32" else 63)
+    return -bound <= value < bound
+
+
 def _first(found: Any) -> str:
     return next((text for text in found if text), "")
 
@@ -78,6 +83,8 @@ def _scalar(holder: str, schema: Schema, path: str, value: Any) -> str:
         "integer": isinstance(value, int) and not isinstance(value, bool),
         "number": isinstance(value, (int, float)) and not isinstance(value, bool),
     }
+    if kind == "integer" and fits["integer"]:
+        return "" if _in_range(schema, value) else _unmarshal(holder, path, value, schema)
     if fits.get(kind, True):
         return ""
     return _unmarshal(holder, path, value, schema)
@@ -95,9 +102,15 @@ def _is_quantity(value: Any) -> bool:
 
 def _unmarshal(holder: str, path: str, value: Any, schema: Schema) -> str:
     what = _json_type(value)
-    if isinstance(value, float):
+    wants_integer = schema.type == "integer"
+    if isinstance(value, float) or (wants_integer and isinstance(value, int) and not isinstance(value, bool)):
         what += f" {value}"
     return f"json: cannot unmarshal {what} into Go struct field {holder}.{path} of type {_go_type(schema)}"
+
+
+def unmarshal(value: Any, wanted: str) -> str:
+    """What Go says of a whole document that is of another type than `wanted`."""
+    return f"json: cannot unmarshal {_json_type(value)} into Go value of type {wanted}"
 
 
 def _json_type(value: Any) -> str:

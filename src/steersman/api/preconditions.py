@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from steersman.api import errors, pod_parts, versions
+import orjson
+
+from steersman.api import errors, go_json, pod_parts, versions
 from steersman.api.kinds import STATUS_PARTS, Kind, Kinds
 from steersman.api.sent import meta_of
 from steersman.kernel.effect import Request
@@ -82,7 +84,8 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
             raise _other_kind(request, kind, body, field, wanted)
     meta = body.get("metadata")
     if meta is not None and not isinstance(meta, dict):
-        raise errors.bad_request("metadata must be an object")
+        problem = go_json.complaint(kind.kind, kind.schema.fields["metadata"], "metadata", meta)
+        raise errors.bad_request(f"{handled(kind)}: {problem}")
     return body
 
 
@@ -115,6 +118,26 @@ def _misplaced(request: Request, kind: Kind, api_version: str, name: str) -> str
     return (
         f"{text}no kind {errors.quote(name)} is registered for version {errors.quote(api_version)} in scheme {SCHEME}"
     )
+
+
+def handled(kind: Kind) -> str:
+    """The beginning of what is said of a body that cannot be decoded."""
+    return f"{kind.kind} in version {errors.quote(kind.version)} cannot be handled as a {kind.kind}"
+
+
+def patch_meta(request: Request, kind: Kind) -> Mapping[str, Any]:
+    """The metadata in a merge patch; raises for one that would make another kind of the object. A strategic one cannot:
+    what it makes is of the kind it is read into."""
+    if request.options.get("patch") == "strategic":
+        request = request._replace(body={"metadata": request.body.get("metadata")})
+    try:
+        return body(request, kind).get("metadata") or EMPTY
+    except errors.BadRequest as refused:
+        _, is_decoding, problem = refused.message.partition(f" cannot be handled as a {kind.kind}: ")
+        if not is_decoding:
+            raise
+        shown = orjson.dumps(request.body, default=str).decode()
+        raise errors.invalid("", "", [errors.Cause.invalid("patch", shown, problem)]) from None
 
 
 def applied_meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -166,7 +189,7 @@ def check_mortal(key: Key, kind: Kind) -> None:
 
 def check_rv(old: Object, kind: Kind, wanted: Any) -> None:
     """Raises 409 when a version was asked for and it is not the newest."""
-    if wanted and str(wanted) != str(old.rv):
+    if wanted and wanted != "0" and str(wanted) != str(old.rv):
         raise errors.conflict(kind.plural, old.key.name, group=kind.group)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from steersman.api import errors, validate, write
 from steersman.api.errors import Cause
@@ -20,6 +20,9 @@ from steersman.api.managed import OPEN_META
 from steersman.api.write import By
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
+
+JUDGED_ANYWAY: Final = frozenset({("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "ReplicaSet")})
+"""Kinds whose selector is compared with the old one after all else (ValidateUpdate of their strategies)."""
 
 
 def complete(
@@ -40,6 +43,8 @@ def complete(
         causes += validate.on_create(kind, "spec", parts["spec"])
     elif old is None:
         causes += validate.unborn(kind, body)
+    else:
+        causes += _changes(kind, old, _order(kind, body), body, by)
     told = {str(cause) for cause in causes}
     said = first.details.causes if first.details is not None else ()
     causes += [cause for cause in said if str(cause) not in told and not _covered(cause, causes)]
@@ -47,6 +52,15 @@ def complete(
     refused = errors.invalid(kind.kind, name, causes, kind.group)
     refused.warnings = tuple(dict.fromkeys(warnings))
     return refused
+
+
+def _changes(kind: Kind, old: Object, order: list[str], body: Mapping[str, Any], by: By) -> list[Cause]:
+    """What may not change of workloads, which is judged whether or not the new parts are valid."""
+    if kind.gk not in JUDGED_ANYWAY or "spec" not in order:
+        return []
+    take = partial(write.take_part, kind, "spec", body.get("spec") or {}, old.key.name, by._replace(judge=False), [])
+    after = _collected([], take)
+    return [] if after is None else validate.change(kind, "spec", old.spec_value, after)
 
 
 def _metadata(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.api import errors
+from steersman.api import errors, preconditions
+from steersman.api.kinds import Kind
 
 MAX_ACCEPT: Final = 4096
 """Characters of an Accept header; the longest real ones have about 300."""
@@ -17,7 +18,7 @@ META_VERSION: Final = "meta.k8s.io/v1"
 TABLE: Final = "Table"
 PARTIAL: Final = "PartialObjectMetadata"
 PARTIAL_LIST: Final = "PartialObjectMetadataList"
-_TYPES: Final = ("application/json", "application/*", "*/*")
+_TYPES: Final = ("application/json", "*/*")
 
 
 class Form(NamedTuple):
@@ -73,6 +74,15 @@ def form_of(accept: str, is_list: bool) -> Form:
     if not any(clause.media in _TYPES for clause in _clauses(accept)):
         refused.details = errors.Details()
     raise refused
+
+
+def no_list(kind: Kind) -> errors.ApiError:
+    """The refusal of a list of which the metadata of one object was asked for."""
+    refused = errors.not_acceptable(())
+    internal = preconditions.INTERNAL.get(kind.group) or kind.group.partition(".")[0] or "core"
+    of = "unstructured.UnstructuredList" if kind.custom else f"{internal}.{kind.list_kind}"
+    refused.message = f"you requested {PARTIAL}, but the requested object is a list (*{of})"
+    return refused
 
 
 @lru_cache(maxsize=256)

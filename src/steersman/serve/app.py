@@ -24,7 +24,7 @@ from steersman.api.kinds import VERBS, Kind
 from steersman.api.preconditions import MADE_BY_UPDATE
 from steersman.kernel.object import Key
 from steersman.kernel.ports import NodeStreams
-from steersman.serve.accept import TABLE, Form, discovery_of, form_of
+from steersman.serve.accept import PARTIAL, TABLE, Form, discovery_of, form_of, no_list
 from steersman.serve.answer import (
     JSON_HEADERS,
     STREAMED,
@@ -273,6 +273,8 @@ class App:
 
     async def _perform(self, request: Request, user: User, ask: Ask, route: Route, verb: str) -> Response:
         form = form_of(request.headers.get("accept"), verb in ("list", "watch", "deletecollection"))
+        if form.kind == PARTIAL and verb in ("list", "deletecollection"):
+            raise no_list(route.kind)
         columns = columns_of(route.kind) if form.kind == TABLE else None
         shown = Shown(form, _include(request, form), self.backend.now(), columns)
         if route.kind.gk in COMPUTED:
@@ -450,5 +452,7 @@ def _include(request: Request, form: Form) -> str:
     """includeObject of a Table. Raises ApiError 400."""
     include = request.query.get("includeObject") if form.kind == TABLE else ""
     if include not in INCLUDES:
-        raise errors.bad_request(f"includeObject is {errors.quote(include[:60])}; use None, Metadata or Object")
+        detail = "must be 'Metadata', 'Object', 'None', or empty"
+        cause = errors.Cause.invalid("includeObject", include[:60], detail)
+        raise errors.bad_request(f"Unable to convert to Table as requested: {cause}")
     return include

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from steersman.api import errors
+from steersman.api.go_json import unmarshal
 from steersman.serve.depth import MAX_DEPTH, deeper_than
+from steersman.serve.go_syntax import syntax_error
 from steersman.serve.protobuf import read_protobuf
 from steersman.serve.yaml_body import MAX_DUPLICATES, read_yaml
 
@@ -21,6 +23,10 @@ JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+
+SUMMARY: Final = 30
+"""Bytes of a body that messages show (kube-apiserver's number)."""
 
 
 class Body(NamedTuple):
@@ -39,17 +45,43 @@ def media_type(content_type: str) -> str:
 def read_object(content_type: str, data: bytes, default: tuple[str, str] | None = ("", "")) -> Body:
     """The object of a create, update or delete. Raises ApiError 400, 415.
 
-    `default` is the (apiVersion, kind) of a protobuf body that does not name its own; None where bodies of custom
-    kinds are read, which have no such encoding.
+    `default` is the (apiVersion, kind) of a body that does not name its own; None where bodies of custom kinds are
+    read, which have no protobuf encoding.
     """
     media = media_type(content_type) or JSON
-    if media == JSON:
-        return read_json(data)
-    if media in (YAML, "application/x-yaml", "text/yaml"):
-        return _from_yaml(data)
-    if media == PROTOBUF and default is not None:
-        return Body(read_protobuf(data, default))
+    try:
+        if media == JSON:
+            return _object(read_json(data), default, "couldn't get version/kind; json parse error: ")
+        if media in (YAML, "application/x-yaml", "text/yaml"):
+            return _object(_from_yaml(data), default, "")
+        if media == PROTOBUF and default is not None:
+            return Body(read_protobuf(data, default))
+    except errors.BadRequest as unread:
+        if default is None or not default[1]:
+            raise
+        said = "couldn't get version/kind; json parse error: " if media == JSON else ""
+        what = f"the object provided is unrecognized (must be of type {default[1]})"
+        raise errors.bad_request(f"{what}: {said}{unread.message} ({_summary(data)})") from None
     raise _unsupported(media, (JSON, YAML) if default is None else (JSON, YAML, PROTOBUF))
+
+
+def _object(body: Body, default: tuple[str, str] | None, said: str) -> Body:
+    """A body that is an object; null is an empty one, as in Go."""
+    if isinstance(body.value, dict):
+        return body
+    if body.value is None and default is not None:
+        return Body({})
+    named = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    raise errors.bad_request(unmarshal(body.value, named))
+
+
+def _summary(data: bytes) -> str:
+    """A body as messages show it: its beginning, as text if it might be JSON, else in hexadecimal digits."""
+    if not data:
+        return "<empty>"
+    more = " ..." if len(data) > SUMMARY else ""
+    head = data[:SUMMARY]
+    return (head.decode("utf-8", "replace") if head[:1] == b"{" else head.hex()) + more
 
 
 def read_patch(content_type: str, data: bytes, accepted: Sequence[str] = PATCHES) -> tuple[str, Body]:
@@ -58,34 +90,33 @@ def read_patch(content_type: str, data: bytes, accepted: Sequence[str] = PATCHES
     `accepted`: the media types that what is patched takes.
     """
     media = media_type(content_type)
-    if media not in accepted:
-        raise _unsupported(media, accepted)
-    if media == MERGE_PATCH:
-        return "merge", read_json(data)
-    if media == STRATEGIC_PATCH:
-        return "strategic", read_json(data)
-    if media == JSON_PATCH:
-        return "json", read_json(data)
-    if media == APPLY_PATCH:
-        start = data.lstrip()[:1]
-        if start == b"{":
-            try:
-                return "apply", read_json(data)
-            except errors.ApiError:
-                pass  # flow style YAML begins like JSON
-        return "apply", _from_yaml(data)
-    raise _unsupported(media, accepted)
+    if media not in accepted or media not in _READERS:
+        refused = _unsupported(media, accepted)
+        refused.details = errors.Details()
+        raise refused
+    form, said, read = _READERS[media]
+    try:
+        return form, read(data)
+    except errors.BadRequest as unread:
+        raise errors.bad_request(said + unread.message) from None
+
+
+def _configuration(data: bytes) -> Body:
+    """What is applied: JSON or YAML."""
+    if data.lstrip()[:1] == b"{":
+        try:
+            return read_json(data)
+        except errors.ApiError:
+            pass  # flow style YAML begins like JSON
+    return _from_yaml(data)
 
 
 def read_json(data: bytes) -> Body:
     """A JSON body. Raises ApiError 400."""
-    if not data.strip():
-        raise errors.bad_request("the body is empty; send an object")
     try:
         value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        where = f" (line {error.lineno}, column {error.colno})"
-        raise errors.bad_request(f"the body is not JSON: {error.msg}{where}") from None
+    except orjson.JSONDecodeError:
+        raise errors.bad_request(syntax_error(data)) from None
     except RecursionError:
         raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels") from None
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and deeper_than(value, MAX_DEPTH):
@@ -116,7 +147,12 @@ def _duplicates(data: bytes, value: Any) -> tuple[str, ...]:
         json.loads(data, object_pairs_hook=note)
     except (ValueError, RecursionError):
         return ()
-    return tuple(found[:MAX_DUPLICATES])
+    if not found:
+        return ()
+    try:
+        return tuple(read_yaml(data)[1]) or tuple(found[:MAX_DUPLICATES])  # which knows where they are
+    except errors.ApiError:
+        return tuple(found[:MAX_DUPLICATES])
 
 
 def _from_yaml(data: bytes) -> Body:
@@ -131,3 +167,12 @@ def _unsupported(media: str, accepted: Sequence[str]) -> errors.ApiError:
     if media == PROTOBUF:
         error.message += "; send JSON"
     return error
+
+
+_READERS: Final[dict[str, tuple[str, str, Callable[[bytes], Body]]]] = {
+    MERGE_PATCH: ("merge", "error decoding patch: ", read_json),
+    STRATEGIC_PATCH: ("strategic", "", read_json),
+    JSON_PATCH: ("json", "error decoding patch: ", read_json),
+    APPLY_PATCH: ("apply", "error decoding YAML: error converting YAML to JSON: ", _configuration),
+}
+"""Media type → the form of patch, what is said before what is wrong with a body, and who reads it."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from steersman.api import aliases, errors, eviction
+from steersman.api import aliases, errors, eviction, preconditions
 from steersman.api.access.user import User
 from steersman.api.kinds import Kind
 from steersman.api.patching.patched import accepted, patched
@@ -16,7 +16,7 @@ from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object
 from steersman.serve import message
 from steersman.serve.backend import Backend
-from steersman.serve.body import Body, read_object, read_patch
+from steersman.serve.body import APPLY_PATCH, Body, media_type, read_object, read_patch
 from steersman.serve.converting import Converter
 from steersman.serve.evict import evict, options_of
 from steersman.serve.listing import Page, list_page
@@ -77,7 +77,7 @@ class Change(NamedTuple):
         """POST to a collection."""
         options = write_options(self.http.query, "CreateOptions")
         body = self._body()
-        warnings = duplicates(body, options)
+        warnings = duplicates(body, options, self._handled)
         return _shown(await self.send("create", "", self._stored(body.value), options), warnings)
 
     async def create_part(self) -> Changed:
@@ -104,20 +104,21 @@ class Change(NamedTuple):
         """PUT of an object, of its status, or of the finalizers of a namespace."""
         options = write_options(self.http.query, "UpdateOptions")
         body = self._body()
-        warnings = duplicates(body, options)
+        warnings = duplicates(body, options, self._handled)
         old = self.backend.store.get(self._key) if self.route.kind.alias is not None else None
         return _shown(await self.send("update", self._part, self._stored(body.value, old), options), warnings)
 
     async def patch(self) -> Changed:
         """PATCH of an object or of its status; by server-side apply it may also be created."""
         query = self.http.query
+        content_type = self.http.headers.get("content-type")
         options = write_options(query, "PatchOptions")
-        form, body = read_patch(self.http.headers.get("content-type"), self.http.body, accepted(self.route.kind))
+        if media_type(content_type) == APPLY_PATCH and not query.get("fieldManager"):
+            cause = errors.Cause.required("fieldManager", "is required for apply patch")
+            raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
+        form, body = read_patch(content_type, self.http.body, accepted(self.route.kind))
         warnings = duplicates(body, options)
         if form == "apply":
-            if not query.get("fieldManager"):
-                cause = errors.Cause.required("fieldManager", "is required for apply patch")
-                raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
             options["force"] = query.flag("force")
             alias = self.route.kind.alias
             value = body.value if alias is None or not isinstance(body.value, dict) else alias.down(body.value)
@@ -158,6 +159,10 @@ class Change(NamedTuple):
         kind, part = self.route.kind, self.route.part
         named = (part.api_version, part.kind) if part else (kind.api_version, kind.kind)
         return read_object(self.http.headers.get("content-type"), self.http.body, None if kind.custom else named)
+
+    @property
+    def _handled(self) -> str:
+        return f"{preconditions.handled(self.route.kind)}: "
 
     @property
     def _key(self) -> Key:
@@ -248,11 +253,11 @@ def _success(details: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return status
 
 
-def duplicates(body: Body, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Warnings about fields that are there twice; refused under strict validation."""
+def duplicates(body: Body, options: Mapping[str, Any], handled: str = "") -> tuple[str, ...]:
+    """Warnings about fields that are there twice; refused under strict validation, after `handled`."""
     if not body.duplicates or options["validation"] == "Ignore":
         return ()
     told = tuple(f'duplicate field "{path}"' for path in body.duplicates)
     if options["validation"] == "Strict":
-        raise errors.bad_request(f"strict decoding error: {', '.join(told)}")
+        raise errors.bad_request(f"{handled}strict decoding error: {', '.join(told)}")
     return told

@@ -37,11 +37,11 @@ class Health:
         return {name: check() for name, check in self._checks.items()}
 
     def answer(self, name: str, rest: list[str], query: Query) -> Response:
-        """The answer of `/NAME` or `/NAME/CHECK`. Raises ApiError 404."""
+        """The answer of `/NAME` or `/NAME/CHECK`. A check that is none is a page that is none."""
         if rest:
             check = self._checks.get(rest[0]) if len(rest) == 1 else None
             if check is None:
-                raise errors.resource_not_found()
+                return text_answer("404 page not found\n", 404)
             wrong = check()
             return text_answer(f"internal server error: {wrong}\n", 500) if wrong else text_answer("ok")
         left_out = set(query.all("exclude"))

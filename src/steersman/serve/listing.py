@@ -154,4 +154,14 @@ def _read(text: str) -> _Token:
             return _Token(rev, (namespace, name))
     except (ValueError, TypeError, binascii.Error):
         pass
-    raise errors.bad_request("the continue token is not one of this server; start the list again without it")
+    where = _no_base64(text)
+    problem = "it is not one of this server" if where is None else f"illegal base64 data at input byte {where}"
+    raise errors.bad_request(f"invalid continue token: continue key is not valid: {problem}")
+
+
+def _no_base64(text: str) -> int | None:
+    """Where a text stops being base64 for URLs without padding, as Go counts; None when it does not."""
+    for index, char in enumerate(text):
+        if not (char.isascii() and (char.isalnum() or char in "-_")):
+            return index
+    return len(text) - 1 if len(text) % 4 == 1 else None

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import errors
+from steersman.api import errors, go_json
 from steersman.api.errors import Cause
 from steersman.api.field_select import escape, required_name
 from steersman.api.kinds import Kinds
+from steersman.api.preconditions import SCHEME
 from steersman.api.schema import Schema
 from steersman.serve.message import Query
 
+MAX_DIGITS: Final = 19
+"""Of a whole number: all that are shorter fit into 64 bits."""
 MAX_MANAGER: Final = 128
-"""Characters of a field manager, as in Kubernetes."""
-VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
-PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
+"""Bytes of a field manager, as in Kubernetes."""
+VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 META: Final = "meta.k8s.io"
 DELETE_OPTIONS: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 
@@ -49,19 +52,26 @@ NOBODY: Final = "unknown"
 
 
 def manager_of(query: Query, user_agent: str) -> str:
-    """The field manager: what the client names, else the beginning of its User-Agent. Raises ApiError 422."""
+    """The field manager: what the client names (`write_options` has judged it), else how its User-Agent begins."""
     name = query.get("fieldManager")
     if not name:
         prefix = user_agent.partition("/")[0]
         return "".join(char for char in prefix if char.isprintable())[:MAX_MANAGER] or NOBODY
-    causes = []
-    if len(name) > MAX_MANAGER:
-        causes.append(Cause.too_long("fieldManager", MAX_MANAGER))
-    if not name.isprintable():
-        causes.append(Cause.invalid("fieldManager", name, "should not contain any non-printable character"))
-    if causes:
-        raise errors.invalid("PatchOptions", "", causes, META)
     return name
+
+
+def _manager_causes(name: str) -> list[Cause]:
+    """What is wrong with a field manager that a client names."""
+    causes = []
+    if len(name.encode("utf-8", "replace")) > MAX_MANAGER:
+        causes.append(Cause.too_long("fieldManager", MAX_MANAGER))
+    for index, char in enumerate(name):
+        if not char.isprintable():
+            at = len(name[:index].encode("utf-8", "replace"))
+            detail = f"invalid character U+{ord(char):04X} (at position {at})"
+            causes.append(Cause.invalid("fieldManager", name, detail))
+            break
+    return causes
 
 
 def write_options(query: Query, kind: str) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def write_options(query: Query, kind: str) -> dict[str, Any]:
     `kind` is the options' kind in error messages: CreateOptions, UpdateOptions, PatchOptions.
     """
     options: dict[str, Any] = {}
-    causes = []
+    causes = _manager_causes(query.get("fieldManager"))
     dry_run = query.all("dryRun")
     if any(value != "All" for value in dry_run):
         causes.append(Cause.unsupported("dryRun", dry_run, ["All"]))
@@ -162,7 +172,9 @@ def _watch_causes(options: ListOptions) -> list[Cause]:
 def revision(text: str) -> int:
     """A resourceVersion. Raises ApiError 400."""
     if not text.isascii() or not text.isdigit() or len(text) > 19:
-        raise errors.bad_request(f"invalid resource version {errors.quote(text[:60])}; give one that this server sent")
+        problem = f"strconv.ParseUint: parsing {errors.quote(text[:60])}: invalid syntax"
+        cause = f"resourceVersion: Invalid value: {errors.quote(text[:60])}: {problem}"
+        raise errors.bad_request(f"invalid resource version: {cause}")
     return int(text)
 
 
@@ -170,9 +182,17 @@ def _integer(query: Query, name: str) -> int:
     text = query.get(name)
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise errors.bad_request(f"{name} is {errors.quote(text[:60])}; give a whole number, 0 or more")
-    return int(text)
+    return max(0, _parsed(text))  # less than nothing is not given
+
+
+def _parsed(text: str) -> int:
+    """A whole number of 64 bits. Raises ApiError 400 in Go's words."""
+    digits = text[1:] if text[0] in "+-" else text
+    known = digits.isascii() and digits.isdigit()
+    if known and len(digits) < MAX_DIGITS:
+        return int(text)
+    problem = "value out of range" if known else "invalid syntax"
+    raise errors.bad_request(f"strconv.ParseInt: parsing {errors.quote(text[:60])}: {problem}")
 
 
 def _timeout(query: Query) -> float | None:
@@ -212,8 +232,12 @@ def delete_options(query: Query, body: Any) -> dict[str, Any]:
 
 
 def _from_body(body: Any, schema: Schema) -> Mapping[str, Any]:
-    if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
+    if not isinstance(body, dict):
         raise errors.bad_request("the body of a delete is a DeleteOptions object, or empty")
+    name, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
+    if name != "DeleteOptions":
+        shown = f"no kind {errors.show(name)} is registered for version {errors.show(version)}"
+        raise errors.bad_request(f"{shown} in scheme {SCHEME}")
     wanted: dict[str, type] = {
         "gracePeriodSeconds": int,
         "propagationPolicy": str,
@@ -224,9 +248,8 @@ def _from_body(body: Any, schema: Schema) -> Mapping[str, Any]:
     for name in schema.fields:
         value = body.get(name)
         if value is not None and name in wanted and type(value) is not wanted[name]:
-            raise errors.bad_request(
-                f"DeleteOptions.{name} must be a {wanted[name].__name__}, not {errors.show(value)}"
-            )
+            wrong = go_json.complaint("DeleteOptions", schema.fields[name], name, value)
+            raise errors.bad_request(wrong or f"DeleteOptions.{name}: {errors.show(value)} is of the wrong type")
     return body
 
 
@@ -234,10 +257,7 @@ def _from_query(query: Query) -> Mapping[str, Any]:
     given: dict[str, Any] = {"dryRun": query.all("dryRun"), "propagationPolicy": query.get("propagationPolicy")}
     grace = query.get("gracePeriodSeconds")
     if grace:
-        digits = grace.removeprefix("-")
-        if not digits.isascii() or not digits.isdigit() or len(grace) > 18:
-            raise errors.bad_request(f"gracePeriodSeconds is {errors.quote(grace[:60])}; give whole seconds")
-        given["gracePeriodSeconds"] = int(grace)
+        given["gracePeriodSeconds"] = _parsed(grace)
     if "orphanDependents" in query:
         given["orphanDependents"] = query.flag("orphanDependents")
     return given

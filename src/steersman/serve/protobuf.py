@@ -58,6 +58,9 @@ _SECONDS: Final = range(-62_135_596_800, 253_402_300_800)
 """The years 1 to 9999; the first second is Go's zero time."""
 
 
+NO_MESSAGE: Final = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+
+
 class Malformed(Exception):
     """The bytes are no such message."""
 
@@ -71,7 +74,9 @@ def read_protobuf(data: bytes, default: tuple[str, str] = ("", "")) -> dict[str,
         return _Reader().envelope(data, default, 0)
     except (Malformed, IndexError, struct.error) as error:
         told = str(error) if isinstance(error, Malformed) else "it ends inside a field"
-        raise errors.bad_request(f"the protobuf body cannot be decoded: {told}") from None
+        raise errors.bad_request(
+            told if told == NO_MESSAGE else f"the protobuf body cannot be decoded: {told}"
+        ) from None
     except UnicodeDecodeError:
         raise errors.bad_request("the protobuf body cannot be decoded: a text in it is not UTF-8") from None
 
@@ -87,7 +92,7 @@ class _Reader:
     def envelope(self, data: bytes, default: tuple[str, str], depth: int) -> dict[str, Any]:
         """An object with the magic and the type in front."""
         if not data.startswith(MAGIC):
-            raise Malformed("it does not begin with the four bytes k8s\\0")
+            raise Malformed(NO_MESSAGE)
         unknown: dict[str, bytes] = {}
         self.fields(data, 4, len(data), _UNKNOWN, unknown, depth)
         typed, raw = unknown.get("type", b""), unknown.get("raw", b"")

@@ -23,7 +23,6 @@ MAX_DIGITS: Final = 64
 MAX_DUPLICATES: Final = 10
 """Duplicate fields told: a path can be as long as the body, and there can be as many."""
 
-CONVERTING: Final = "error converting YAML to JSON"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})
@@ -59,7 +58,7 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     except UnicodeDecodeError:
         raise bad_request("the body is not UTF-8 text") from None
     except yaml.YAMLError as error:
-        raise bad_request(f"{CONVERTING}: {_fault(error)}") from None
+        raise bad_request(_fault(error)) from None
 
 
 def _fault(error: yaml.YAMLError) -> str:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from steersman.api.errors import ApiError, Cause, bad_request, request_entity_too_large, show, unprocessable
+from steersman.api.go_json import unmarshal
 
 # kube-apiserver's limit (maxJSONPatchOperations).
 MAX_OPERATIONS: Final = 10_000
@@ -40,6 +41,8 @@ MAX_PARTS: Final = 3 * 1024 * 1024 // 2
 
 _NO_OBJECT = (str, int, float, list, tuple, type(None))  # asking the abstract class costs far more than this
 _TEXT_OR_NONE = (str, type(None))
+OBJECT: Final = "map[string]interface {}"
+"""A JSON object, as Go names its type."""
 _INT64 = 1 << 63
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPE = re.compile(r"~[01]")
@@ -183,7 +186,8 @@ def merge_patch(document: Any, patch: object) -> Any:
     The patch must be an object, as the API server demands. Raises ApiError 400.
     """
     if not is_object(patch):
-        raise bad_request(f"error decoding patch: a merge patch must be a JSON object, not {show(patch)[:200]}")
+        wrong = "Invalid JSON Patch" if patch is None else f"error decoding patch: {unmarshal(patch, OBJECT)}"
+        raise bad_request(wrong)
     check_json(patch)
     return _merge(document, patch)
 
@@ -247,8 +251,10 @@ def json_patch(document: Any, operations: object) -> Any:
     that is no list of operations, 413 for more than MAX_OPERATIONS, and 422 when an operation does not apply; the
     message names the operation by its number from 0, its path and what is wrong.
     """
+    if operations is None:
+        return document
     if not is_array(operations):
-        raise bad_request("error decoding patch: a JSON patch must be a list of operations")
+        raise bad_request(f"error decoding patch: {unmarshal(operations, '[]handlers.jsonPatchOp')}")
     if len(operations) > MAX_OPERATIONS:
         found = f"{MAX_OPERATIONS}, got {len(operations)}"
         raise request_entity_too_large(f"The allowed maximum operations in a JSON patch is {found}")

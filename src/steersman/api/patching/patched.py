@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors, preconditions, write
+from steersman.api import errors, go_unstructured, preconditions, write
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.patching import patch
 from steersman.api.patching.strategic import strategic_merge
@@ -55,14 +55,18 @@ def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
     meta = body.get("metadata", EMPTY) if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(meta, dict):
         raise errors.bad_request("the patch does not leave an object with metadata; patch fields of it instead")
+    if form == "merge" and "metadata" not in request.body:
+        return body
+    if not meta.get("name"):
+        where = f"the name of the object ({request.key.name} based on URL) was undeterminable"
+        raise errors.bad_request(f"{where}: name must be provided")
     if form == "merge":
         return body
     before = old.value
-    for field in ("apiVersion", "kind"):
-        if body.get(field) != before[field]:
-            raise errors.bad_request(f"the patch changes {field}; create another object instead")
-    if not meta.get("name"):
-        raise errors.bad_request("the patch takes the object's name away; patch other fields")
+    if form == "json":
+        for field in ("apiVersion", "kind"):
+            if body.get(field) != before[field]:
+                raise errors.bad_request(f"the patch changes {field}; create another object instead")
     preconditions.check_name(request, kind, meta)
     if form == "json":
         preconditions.check_rv(old, kind, meta.get("resourceVersion"))
@@ -79,6 +83,9 @@ def write_patched(kind: Kind, old: Object, request: Request, by: By) -> Written:
         if not is_decoding:
             raise
         shown = orjson.dumps(body, default=str).decode()
+        if request.options.get("patch") == "strategic":
+            problem = go_unstructured.complaint(kind.schema, body) or problem
+            shown = go_unstructured.text(request.body)
         raise errors.invalid("", "", [errors.Cause.invalid("patch", shown, problem)]) from None
 
 

@@ -15,7 +15,8 @@ from functools import cmp_to_key
 from typing import Any, Final
 
 from steersman.api.errors import ApiError, bad_request, unprocessable
-from steersman.api.patching.patch import check_json
+from steersman.api.go_json import unmarshal
+from steersman.api.patching.patch import OBJECT, check_json
 from steersman.api.schema import Schema
 from steersman.kernel.value import FrozenList
 
@@ -36,8 +37,10 @@ MAX_SHOWN: Final = 1000
 
 def strategic_merge(document: Mapping[str, Any], patch: Any, schema: Schema) -> dict[str, Any]:
     """The document after the patch. Raises `ApiError`: 400 for a malformed patch, 422 for one that cannot be merged."""
+    if patch is None:
+        patch = {}
     if not isinstance(patch, dict):
-        raise bad_request("error decoding patch: a strategic merge patch must be an object")
+        raise bad_request(unmarshal(patch, OBJECT))
     check_json(patch)
     return _merge(document, patch, schema)
 

@@ -192,12 +192,11 @@ FIXED: Final = (
     "name",
     "namespace",
     "uid",
-    "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-"""Metadata that stays as it is."""
-UNTIMED: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionGracePeriodSeconds")
+"""Metadata that stays as it is; a change of the time of creation is passed over."""
+UNTIMED: Final = ("name", "namespace", "uid", "deletionGracePeriodSeconds")
 
 
 JUDGED_ONCE: Final = frozenset(
