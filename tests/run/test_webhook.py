@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from steersman.api.admission.hook import Hook as Question
 from steersman.api.admission.service import place_of
 from steersman.api.admission.standard import standard
 from steersman.api.begin import Api
@@ -364,9 +365,41 @@ def test_a_service_is_where_its_ready_endpoints_are():
         labels = {"labels": {"kubernetes.io/service-name": "hook"}}
         make("EndpointSlice", f"hook-{number}", "discovery.k8s.io", meta=labels, addressType="IPv4",
              endpoints=endpoints, ports=[{"port": 8443, "name": ""}])  # fmt: skip
-    assert place_of(backend.store, client) == ("https://10.0.0.2:8443/", "hook.default.svc", "")
+    url, host = "https://hook.default.svc:443/", "hook.default.svc"
+    assert place_of(backend.store, client) == (url, host, "", ("10.0.0.2:8443",))
+    labels = {"labels": {"kubernetes.io/service-name": "hook"}}
+    ending = {"ready": False, "serving": True, "terminating": True}
+    endpoints = [{"addresses": ["fd00::1"]}, {"addresses": ["fd00::2"], "conditions": ending}]
+    make("EndpointSlice", "hook-2", "discovery.k8s.io", meta=labels, addressType="IPv6",
+         endpoints=endpoints, ports=[{"port": 8443, "name": ""}])  # fmt: skip
+    assert place_of(backend.store, client).addresses == ("10.0.0.2:8443", "[fd00::1]:8443")
+    for name in ("hook-1", "hook-2"):
+        ended = (
+            {"endpoints": [{**one, "conditions": ending} for one in endpoints]}
+            if name == "hook-2"
+            else {"endpoints": []}
+        )
+        backend.write_now(
+            Request("patch", Key("discovery.k8s.io", "EndpointSlice", "default", name), ended, actor="me")
+        )
+    assert place_of(backend.store, client).addresses == ("[fd00::1]:8443", "[fd00::2]:8443")
     assert "no service port 80 found" in place_of(backend.store, {"service": {**client["service"], "port": 80}}).fault
     assert "write https://" in place_of(backend.store, {"url": "http://x"}).fault
+
+
+def test_the_endpoints_of_a_service_take_turns(authority, serve):
+    servers = [serve(lambda review: {"allowed": True}) for _ in range(2)]
+    bundle = base64.b64encode(authority.pem).decode()
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {}}
+    addresses = tuple(f"127.0.0.1:{server.port}" for server in servers)
+    asked = Question("w", "https://hook.default.svc:443/s", "hook.default.svc", bundle, 10, review, "", addresses)
+
+    async def act():
+        hooks = Hooks()
+        return [answer for _ in range(4) for answer in await hooks.call("webhook", (asked,))]
+
+    assert all(answer["response"]["allowed"] for answer in asyncio.run(act()))
+    assert [len(server.reviews) for server in servers] == [2, 2] and servers[0].paths[0] == "/s?timeout=10s"
 
 
 def test_an_object_that_changed_meanwhile_is_asked_about_again(scene, serve):

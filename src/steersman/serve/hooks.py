@@ -24,6 +24,8 @@ MAX_ANSWER: Final = 3 << 20
 MAX_HEADERS: Final = 64 << 10
 CHUNK: Final = 64 << 10
 HTTPS: Final = 443
+SERVICES: Final = 1024
+"""Services whose turn is remembered; then all begin anew."""
 SHOWN: Final = 200
 """Characters of an error page that are repeated."""
 
@@ -35,12 +37,25 @@ class Failed(Exception):
 class Hooks:
     """Answers the Calls "webhook" and "convert": a list, an answer for each Hook of the question."""
 
+    def __init__(self) -> None:
+        self._turns: dict[str, int] = {}
+
     async def call(self, kind: str, question: tuple[Hook, ...]) -> list[dict[str, Any]]:
         """The answers, in the order of the question."""
-        return list(await asyncio.gather(*[_answer(kind, hook) for hook in question]))
+        return list(await asyncio.gather(*[_answer(kind, hook, self._next(hook)) for hook in question]))
+
+    def _next(self, hook: Hook) -> str:
+        """HOST:PORT to connect to, where that is not the URL's own: the endpoints of a service take turns."""
+        if len(hook.addresses) < 2:
+            return hook.addresses[0] if hook.addresses else ""
+        turn = self._turns.get(hook.host, -1) + 1
+        if len(self._turns) >= SERVICES:
+            self._turns.clear()
+        self._turns[hook.host] = turn
+        return hook.addresses[turn % len(hook.addresses)]
 
 
-async def _answer(kind: str, hook: Hook) -> dict[str, Any]:
+async def _answer(kind: str, hook: Hook, address: str) -> dict[str, Any]:
     if hook.fault:
         return unanswered(hook.fault)
     seconds = min(max(hook.timeout, 1), MAX_TIMEOUT)
@@ -48,7 +63,7 @@ async def _answer(kind: str, hook: Hook) -> dict[str, Any]:
     where = f'Post "{hook.url}{query}"'
     try:
         async with asyncio.timeout(seconds):
-            return await _ask(hook, query)
+            return await _ask(hook, query, address)
     except TimeoutError:
         return unanswered(f"{where}: context deadline exceeded", True)
     except Failed as failure:
@@ -59,12 +74,13 @@ async def _answer(kind: str, hook: Hook) -> dict[str, Any]:
         return unanswered(f"{where}: {error.strerror if isinstance(error, OSError) and error.strerror else error}")
 
 
-async def _ask(hook: Hook, query: str) -> dict[str, Any]:
+async def _ask(hook: Hook, query: str, address: str) -> dict[str, Any]:
     """One exchange. Raises `Failed`, and what connections raise."""
     uid = str(uuid.uuid4())
     review = {**hook.review, "request": {**hook.review["request"], "uid": uid}}
     parts = urlsplit(hook.url)
-    host, port = parts.hostname or "", parts.port or HTTPS
+    place = urlsplit(f"//{address}") if address else parts
+    host, port = place.hostname or "", place.port or HTTPS
     reader, writer = await asyncio.open_connection(
         host, port, ssl=_context(hook.ca_bundle), server_hostname=hook.host, limit=CHUNK
     )

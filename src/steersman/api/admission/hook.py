@@ -30,3 +30,5 @@ class Hook(NamedTuple):
     review: Mapping[str, Any]
     """The AdmissionReview or ConversionReview, `request` without uid."""
     fault: str = ""
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT of the endpoints that answer for the URL; whoever calls takes them in turn. (): the URL's own host."""

@@ -1,7 +1,8 @@
 """Where a webhook is: a URL as it is given, or a service, found by its endpoints.
 
-Kubernetes' API server connects to the address of the service; here nobody translates service addresses, so the first
-ready endpoint is taken. What is checked of the certificate is the same: the name SERVICE.NAMESPACE.svc.
+Kubernetes' API server connects to the address of the service, behind which kube-proxy chooses an endpoint; here nobody
+translates service addresses, so whoever calls takes the ready endpoints in turn. What is asked for and what is checked
+of the certificate is the same: SERVICE.NAMESPACE.svc. Source: Kubernetes 1.36, apiserver pkg/util/proxy/proxy.go.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from steersman.kernel.value import EMPTY
 SLICE: Final = ("discovery.k8s.io", "EndpointSlice")
 SERVICE_LABEL: Final = "kubernetes.io/service-name"
 HTTPS: Final = 443
+MAX_ADDRESSES: Final = 100
+"""Endpoints among which is chosen: as many as a slice has by default."""
 _URL: Final = re.compile(r"https://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\s]+)(?::(\d{1,5}))?(/[^?#\s]*)?")
 
 
@@ -27,6 +30,8 @@ class Place(NamedTuple):
     url: str
     host: str
     fault: str = ""
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT of the endpoints that answer for the URL, any of them; (): the URL's own host does."""
 
 
 def place_of(store: Store, client: Mapping[str, Any]) -> Place:
@@ -52,36 +57,47 @@ def _service_place(store: Store, given: Mapping[str, Any]) -> Place:
     spec = found.spec_value or EMPTY
     host, path = f"{name}.{namespace}.svc", given.get("path") or "/"
     path = path if path.startswith("/") else f"/{path}"
+    url = f"https://{host}:{port}{path}"
     if spec.get("type") == "ExternalName":
-        return Place(f"https://{spec.get('externalName')}:{port}{path}", host)
+        return Place(url, host, addresses=(_joined(str(spec.get("externalName")), port),))
+    if spec.get("clusterIP") == "None":
+        return Place("", "", 'cannot route to service with ClusterIP "None"')
     entry = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
     if entry is None:
         return Place("", "", f'no service port {port} found for service "{name}"')
-    address = _endpoint(store, namespace, name, entry)
-    if address is None:
+    addresses = _endpoints(store, namespace, name, entry)
+    if not addresses:
         return Place("", "", f'no endpoints available for service "{name}"')
-    return Place(f"https://{address}{path}", host)
+    sticky = spec.get("sessionAffinity") == "ClientIP"  # and this server is always the same client
+    return Place(url, host, addresses=addresses[:1] if sticky else addresses[:MAX_ADDRESSES])
 
 
-def _endpoint(store: Store, namespace: str, name: str, entry: Mapping[str, Any]) -> str | None:
-    """HOST:PORT of the first ready endpoint, by its slices or its Endpoints."""
+def _endpoints(store: Store, namespace: str, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """HOST:PORT of the ready endpoints by the slices, else of those that still serve while they end, else by the
+    Endpoints; each once, in order."""
     wanted = entry.get("name") or ""
+    ready: dict[str, None] = {}
+    ending: dict[str, None] = {}
     for obj in store.query(ListQuery(SLICE, namespace)):
         if (obj.meta.value.get("labels") or EMPTY).get(SERVICE_LABEL) != name:
             continue
         value = obj.value
-        for endpoint in value.get("endpoints") or ():
-            ready = (endpoint.get("conditions") or EMPTY).get("ready")
-            if ready is not False and endpoint.get("addresses"):
-                number = _port(value.get("ports") or (), wanted)
-                if number:
-                    return _joined(endpoint["addresses"][0], number)
+        number = _port(value.get("ports") or (), wanted)
+        for endpoint in value.get("endpoints") or () if number else ():
+            conditions = endpoint.get("conditions") or EMPTY
+            for address in (endpoint.get("addresses") or ())[:1]:
+                if conditions.get("ready") is not False:
+                    ready[_joined(address, number)] = None
+                elif conditions.get("serving") and conditions.get("terminating"):
+                    ending[_joined(address, number)] = None
+    if ready or ending:
+        return tuple(ready or ending)
     old = store.get(Key("", "Endpoints", namespace, name))
     for subset in () if old is None else old.value.get("subsets") or ():
         number = _port(subset.get("ports") or (), wanted)
-        if subset.get("addresses") and number:
-            return _joined(subset["addresses"][0]["ip"], number)
-    return None
+        for address in subset.get("addresses") or () if number else ():
+            ready[_joined(address["ip"], number)] = None
+    return tuple(ready)
 
 
 def _port(ports: Any, wanted: str) -> int:

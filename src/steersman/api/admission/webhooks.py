@@ -130,7 +130,7 @@ class Webhooks(Plugin):
         if API_VERSION.rpartition("/")[2] not in webhook.versions:
             fault = "webhook does not accept known AdmissionReview versions (v1)"
         ca_bundle = webhook.client.get("caBundle") or ""
-        return Hook(webhook.name, place.url, place.host, ca_bundle, webhook.timeout, review, fault)
+        return Hook(webhook.name, place.url, place.host, ca_bundle, webhook.timeout, review, fault, place.addresses)
 
 
 class MutatingAdmissionWebhook(Webhooks):

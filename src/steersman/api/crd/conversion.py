@@ -133,7 +133,8 @@ def question_of(store: Store, kind: Kind, objs: Sequence[Object]) -> Hook:
     }
     review = {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{wanted}", "request": request}
     name = f"conversion_webhook_for_{kind.origin.crd}"
-    return Hook(name, where.url, where.host, client.get("caBundle") or "", MAX_TIMEOUT, review, fault)
+    ca_bundle = client.get("caBundle") or ""
+    return Hook(name, where.url, where.host, ca_bundle, MAX_TIMEOUT, review, fault, where.addresses)
 
 
 def read(kind: Kind, objs: Sequence[Object], answer: Mapping[str, Any]) -> list[Object | errors.ApiError]:
