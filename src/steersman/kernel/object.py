@@ -108,6 +108,12 @@ class Section:
         return raw
 
     @property
+    def kept(self) -> int:
+        """How many bytes it is kept as; 0 while it is a value only."""
+        raw = self._raw
+        return 0 if raw is None else len(raw)
+
+    @property
     def digest(self) -> int:
         """128 bits of the canonical bytes."""
         digest = self._digest

@@ -28,11 +28,13 @@ from steersman.kernel.object import Object
 from steersman.kernel.ports import Clock
 from steersman.kernel.store import Store
 from steersman.run.clock import WallClock
-from steersman.run.group import Done, Group, perform, settle, stage
+from steersman.run.group import Done, Draws, Group, perform, settle, stage
+from steersman.run.large import Large, Waiting
 from steersman.run.load import load_store, sums_of
 from steersman.run.questions import Questions
 from steersman.run.shared import share_parsed_values
 from steersman.run.tell import Teller
+from steersman.serve.aside import is_large
 from steersman.serve.asking import Asked, Trail
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.wakeups import Wakeups
@@ -73,7 +75,8 @@ class Heads:
         self.epoch = journal.acquire(holder)
         self._head: Head = journal.head()
         self._durable = load_store(journal)
-        self._tentative = self._durable.fork()
+        self.tentative = self._durable.fork()
+        """What writes are judged by."""
         self._lock = threading.Lock()
         """Held while `durable` changes, and while another thread takes a view of it."""
         self._view: Store | None = None
@@ -93,6 +96,7 @@ class Heads:
         """Why this process writes no more, once it does not."""
         self.on_stop: Callable[[JournalError], None] = lambda error: None
         """Called once, when writing has to end for good: another writer took the journal, say."""
+        self._large = Large(self)
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread = 0
         """The loop's, as `threading.get_ident` has it."""
@@ -110,6 +114,7 @@ class Heads:
     async def close(self) -> None:
         """Refuses further writes, makes what there is durable, and lets the journal's thread go."""
         self._closing = True
+        await self._large.close()
         self.questions.close(self._refusal())
         self._work.set()
         if self._appending is not None:
@@ -128,9 +133,9 @@ class Heads:
         """The durable head."""
         return self._durable
 
-    async def write(self, request: Request) -> Reply:
+    async def write(self, request: Request, large: bool = False) -> Reply:
         """Carries out a request; answers when it, and all it could see, is durable. Raises `ApiError`."""
-        return (await self.do(request, "user")).reply
+        return (await self.do(request, "user", large)).reply
 
     def since(self, gk: GK, rev: int) -> list[Event]:
         """Durable events of a kind after a revision. Raises `Gone`."""
@@ -145,10 +150,10 @@ class Heads:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def do(self, request: Request, origin: str) -> Done:
+    async def do(self, request: Request, origin: str, large: bool = False) -> Done:
         """`write`, by whom it is made: "user" | "component" | "reconcile"."""
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
-        self._submit(request, origin, future)
+        self._submit(request, origin, future, (), large)
         return await future
 
     async def bear(self, objs: Iterable[Object], actor: str) -> None:
@@ -158,7 +163,7 @@ class Heads:
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
         for obj in objs:
             request = Request("create", obj.key, None, actor=actor, manager=actor, now=self.now())
-            stage(self._open, self._tentative, Commit(obj.key, None, obj, 201), request, "user", [obj.uid])
+            stage(self._open, self.tentative, Commit(obj.key, None, obj, 201), request, "user", [obj.uid])
         self._open.waiting.append((future, Done(Reply(201), 0)))
         self._work.set()
         await future
@@ -173,18 +178,39 @@ class Heads:
             future.set_exception(errors.service_unavailable("the server is shutting down"))
         return future
 
-    def _submit(self, request: Request, origin: str, future: Any, trail: Trail = ()) -> None:
+    def _submit(self, request: Request, origin: str, future: Any, trail: Trail = (), large: bool = False) -> None:
         """Begins a request on the tentative head; `future` is settled when what it saw is durable. `trail`: what it
         was answered when it was begun before."""
+        request = request if trail else request._replace(now=self.now())
+        large = large or (is_large(self.tentative.get(request.key)) and request.verb != "create")
+        if large or self._large.busy:
+            self._large.put(Waiting(request, origin, future, trail, large))
+        else:
+            self.begin_now(request, origin, future, trail)
+
+    def begin_now(self, request: Request, origin: str, future: Any, trail: Trail) -> None:
+        """Begins a request here and now. For `Large`."""
+        api, store = self.api, self.tentative
+        self.conclude(request, origin, future, trail, lambda: perform(api, store, request, self.signer, trail))
+
+    def conclude(
+        self,
+        request: Request,
+        origin: str,
+        future: Any,
+        trail: Trail,
+        outcome: Callable[[], Draws],
+        large: bool = False,
+    ) -> None:
+        """Commits to the tentative head what came of a request that was begun on it. For `Large`."""
         result: Done | ApiError
         if self.stopped is not None or self._closing:
             settle(future, self._refusal())
             return
         try:
-            request = request if trail else request._replace(now=self.now())
-            result = self._begin(request, origin, trail)
+            result = self._begun(request, origin, *outcome())
         except Asked as asked:
-            self.questions.ask(asked, request, future, lambda more: self._submit(request, origin, future, more))
+            self.questions.ask(asked, request, future, lambda more: self._submit(request, origin, future, more, large))
             return
         except ApiError as error:
             result = error
@@ -198,11 +224,10 @@ class Heads:
         else:
             settle(future, result)
 
-    def _begin(self, request: Request, origin: str, trail: Trail = ()) -> Done:
-        outcome, drawn = perform(self.api, self._tentative, request, self.signer, trail)
+    def _begun(self, request: Request, origin: str, outcome: Reply | Commit, drawn: list[Any]) -> Done:
         if not isinstance(outcome, Commit):
             return Done(outcome, 0)
-        event = stage(self._open, self._tentative, outcome, request, origin, drawn)
+        event = stage(self._open, self.tentative, outcome, request, origin, drawn)
         self._work.set()
         return Done(reply_of(outcome, event)._replace(rev=event.rev), event.rev)
 
@@ -334,7 +359,7 @@ class Heads:
         later, self._open = self._open, Group()
         self._open.notes = [*group.notes, *later.notes][-MAX_NOTES:]
         with self._lock:
-            self._tentative = self._durable.fork()
+            self.tentative = self._durable.fork()
         failure = self._refusal() if fatal else _refused(error)
         group.release(failure)
         later.release(failure)
@@ -399,7 +424,7 @@ class Heads:
 
     def check(self) -> None:
         """Asserts that both heads agree with what was appended, when nothing is under way."""
-        assert sums_of(self._durable) == sums_of(self._tentative)
+        assert sums_of(self._durable) == sums_of(self.tentative)
 
 
 def _unheard(said: Said, actor: str) -> None:

@@ -22,7 +22,7 @@ from steersman.api.access.review import REVIEWS
 from steersman.api.access.user import User
 from steersman.api.kinds import VERBS, Kind
 from steersman.api.preconditions import MADE_BY_UPDATE
-from steersman.kernel.object import Key
+from steersman.kernel.object import Key, Object
 from steersman.kernel.ports import NodeStreams
 from steersman.serve.accept import PARTIAL, TABLE, Form, discovery_of, form_of, no_list
 from steersman.serve.answer import (
@@ -37,6 +37,7 @@ from steersman.serve.answer import (
     with_warnings,
     written,
 )
+from steersman.serve.aside import aside, is_large
 from steersman.serve.asked import asked
 from steersman.serve.audience import Audiences
 from steersman.serve.audit.trail import Auditor
@@ -383,7 +384,7 @@ class App:
             check_not_ahead(revision(wanted), self.backend.store.rev)
         key = Key(*route.kind.gk, route.namespace, route.name)
         found = await self.converter.read(route.kind, lambda k: preconditions.existing(self.backend.store, key, k))
-        return json_answer(200, in_form(found, *shown))
+        return json_answer(200, await _shown(found, shown))
 
     async def _changed(self, route: Route, done: Changed, shown: Shown) -> Response:
         kind = route.kind
@@ -400,8 +401,13 @@ class App:
         elif done.obj is None:
             response = json_answer(done.code, orjson.dumps(done.document))
         else:
-            response = json_answer(done.code, in_form(done.obj, *shown))
+            response = json_answer(done.code, await _shown(done.obj, shown))
         return with_warnings(response, done.warnings)
+
+
+async def _shown(obj: Object, shown: Shown) -> bytes:
+    """An object in the form that was asked for."""
+    return await aside(in_form, obj, *shown) if is_large(obj) else in_form(obj, *shown)
 
 
 def _list_meta(rev: int, token: str, remaining: int | None) -> dict[str, Any]:

@@ -28,8 +28,9 @@ class Backend(Protocol):
     def now(self) -> int:
         """The clock, in microseconds."""
 
-    async def write(self, request: Request) -> Reply:
-        """Carries out any request that may write; answers after the commit is durable. Raises `ApiError`."""
+    async def write(self, request: Request, large: bool = False) -> Reply:
+        """Carries out any request that may write; answers after the commit is durable. `large`: its body is, so that it
+        had better be looked at beside the loop. Raises `ApiError`."""
 
     def since(self, gk: GK, rev: int) -> list[Event]:
         """Durable events of a kind after a revision, up to `store.rev`. Raises `kernel.changelog.Gone`."""

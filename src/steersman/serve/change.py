@@ -15,6 +15,7 @@ from steersman.kernel import effect
 from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object
 from steersman.serve import message
+from steersman.serve.aside import LARGE, aside
 from steersman.serve.backend import Backend
 from steersman.serve.body import APPLY_PATCH, Body, media_type, read_object, read_patch
 from steersman.serve.converting import Converter
@@ -76,14 +77,14 @@ class Change(NamedTuple):
     async def create(self) -> Changed:
         """POST to a collection."""
         options = write_options(self.http.query, "CreateOptions")
-        body = self._body()
+        body = await self._body()
         warnings = duplicates(body, options, self._handled)
         return _shown(await self.send("create", "", self._stored(body.value), options), warnings)
 
     async def create_part(self) -> Changed:
         """POST to a subresource: a pod's binding or eviction, a service account's token."""
         options = write_options(self.http.query, "CreateOptions")
-        body = self._body().value
+        body = (await self._body()).value
         if self._part == "token":
             return _shown(await self.send("create", "token", body, options), ())
         if self._part == eviction.SUBRESOURCE:
@@ -103,7 +104,7 @@ class Change(NamedTuple):
     async def update(self) -> Changed:
         """PUT of an object, of its status, or of the finalizers of a namespace."""
         options = write_options(self.http.query, "UpdateOptions")
-        body = self._body()
+        body = await self._body()
         warnings = duplicates(body, options, self._handled)
         old = self.backend.store.get(self._key) if self.route.kind.alias is not None else None
         return _shown(await self.send("update", self._part, self._stored(body.value, old), options), warnings)
@@ -116,7 +117,11 @@ class Change(NamedTuple):
         if media_type(content_type) == APPLY_PATCH and not query.get("fieldManager"):
             cause = errors.Cause.required("fieldManager", "is required for apply patch")
             raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
-        form, body = read_patch(content_type, self.http.body, accepted(self.route.kind))
+        forms, data = accepted(self.route.kind), self.http.body
+        if len(data) > LARGE:
+            form, body = await aside(read_patch, content_type, data, forms)
+        else:
+            form, body = read_patch(content_type, data, forms)
         warnings = duplicates(body, options)
         if form == "apply":
             options["force"] = query.flag("force")
@@ -154,11 +159,13 @@ class Change(NamedTuple):
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _body(self) -> Body:
+    async def _body(self) -> Body:
         """The object that was sent. Raises ApiError 400, 415."""
         kind, part = self.route.kind, self.route.part
         named = (part.api_version, part.kind) if part else (kind.api_version, kind.kind)
-        return read_object(self.http.headers.get("content-type"), self.http.body, None if kind.custom else named)
+        sent, data = self.http.headers.get("content-type"), self.http.body
+        default = None if kind.custom else named
+        return await aside(read_object, sent, data, default) if len(data) > LARGE else read_object(sent, data, default)
 
     @property
     def _handled(self) -> str:
@@ -183,7 +190,8 @@ class Change(NamedTuple):
             options["no_create"] = self.no_create
         if self.route.kind.custom:
             options["version"] = self.route.kind.version
-        return await self.backend.write(effect.Request(verb, self._key, body, part, self.actor, manager, now, options))
+        request = effect.Request(verb, self._key, body, part, self.actor, manager, now, options)
+        return await self.backend.write(request, len(self.http.body) > LARGE)
 
     # -- delete ------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class MemoryBackend:
         self._log = ChangeLog(self.store.rev) if log is None else log  # an empty log is falsy
         self._wakeups = Wakeups()
 
-    async def write(self, request: Request) -> Reply:
+    async def write(self, request: Request, large: bool = False) -> Reply:
         """Carries out a request, at once where no webhook has to be asked. Raises `ApiError`."""
         trail: Trail = ()
         for _ in range(MAX_BEGINS):
