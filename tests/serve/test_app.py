@@ -228,7 +228,7 @@ async def test_a_custom_kind_is_served_as_soon_as_it_is_registered():
 async def test_a_fault_of_ours_is_a_status_without_a_traceback(caplog):
     plane = Plane()
 
-    async def broken(request):
+    async def broken(request, large=False):
         raise ZeroDivisionError("secret")
 
     plane.backend.write = broken
@@ -241,7 +241,7 @@ async def test_a_fault_of_ours_is_a_status_without_a_traceback(caplog):
 async def test_cancellation_passes_through():
     plane = Plane()
 
-    async def slow(request):
+    async def slow(request, large=False):
         await asyncio.sleep(60)
 
     plane.backend.write = slow

@@ -20,7 +20,8 @@ THREADS: Final = 2
 """More would take more of the interpreter from those who wait for small answers."""
 ASIDE: Final = ThreadPoolExecutor(THREADS, "large")
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def is_large(obj: Object | None) -> bool:
