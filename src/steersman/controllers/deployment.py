@@ -377,6 +377,7 @@ class Rollout:
     def _finish(self) -> None:
         """The status during and after a rollout."""
         status = ds.counts(self.d, self.all, self.new)
+        self.conditions.set_available(self.d, status)  # before the progress, which then stands behind it
         self._judge_progress(status)
         failure = None
         for rs in [self.new, *self.old] if self.new is not None else self.old:

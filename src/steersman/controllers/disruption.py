@@ -82,6 +82,7 @@ def _sync(c: Client, budget: Json) -> None:
         covered = c.list("v1/Pod", budget["metadata"]["namespace"], labels=selector)
     if not covered:
         c.event(budget, "Normal", "NoPods", "No matching pods found", SOURCE)
+    _tell_of_many(c, budget, covered)
     expected, desired = _counts(c, budget, covered)
     disrupted = _disrupted(c, budget, covered)
     # Who is on the list has not been there for long: `_disrupted` has asked.
@@ -105,6 +106,20 @@ def _sync(c: Client, budget: Json) -> None:
         return
     conditions = with_allowed(status, allowed, generation, c.timestamp())
     _write(c, budget, {**counts, "disruptedPods": disrupted, "conditions": conditions})
+
+
+def _tell_of_many(c: Client, budget: Json, covered: list[Any]) -> None:
+    """A pod that several budgets cover: no eviction of it is allowed."""
+    budgets = c.list("policy/v1/PodDisruptionBudget", budget["metadata"]["namespace"]) if covered else []
+    if len(budgets) < 2:
+        return
+    for pod in covered:
+        meta = pod["metadata"]
+        names = [each["metadata"]["name"] for each in budgets if covers(each, meta.get("labels"))]
+        if len(names) > 1 and names[0] == budget["metadata"]["name"]:
+            place = f'"{meta["namespace"]}"/"{meta["name"]}"'
+            text = f'Pod {place} matches multiple PodDisruptionBudgets.  Chose "{names[0]}" arbitrarily.'
+            c.event(pod, "Warning", "MultiplePodDisruptionBudgets", text, SOURCE)
 
 
 def _write(c: Client, budget: Json, status: dict[str, Any]) -> None:

@@ -24,6 +24,9 @@ Json = Mapping[str, Any]
 KIND: Final = "apps/v1/ControllerRevision"
 GK: Final = ("apps", "ControllerRevision")
 HASH_LABEL: Final = "controller-revision-hash"
+"""Of pods, and of the revisions of DaemonSets."""
+REVISION_LABEL: Final = "controller.kubernetes.io/hash"
+"""Of the revisions of StatefulSets."""
 PREFIX_MAX: Final = 223
 """Letters of the owner's name that go into a revision's name."""
 _ESCAPES: Final = ((b"&", rb"\u0026"), (b"<", rb"\u003c"), (b">", rb"\u003e"))
@@ -86,7 +89,7 @@ def mine(c: Client, owner: Json) -> list[Any]:
     return ordered(found)
 
 
-def body(owner: Json, number: int, hashed: str) -> dict[str, Any]:
+def body(owner: Json, number: int, hashed: str, label: str = HASH_LABEL) -> dict[str, Any]:
     """The revision of the owner's template as it is to be created."""
     meta = owner["metadata"]
     labels = (owner["spec"]["template"].get("metadata") or EMPTY).get("labels") or EMPTY
@@ -96,7 +99,7 @@ def body(owner: Json, number: int, hashed: str) -> dict[str, Any]:
         "metadata": {
             "name": named(owner, hashed),
             "namespace": meta["namespace"],
-            "labels": {**labels, HASH_LABEL: hashed},
+            "labels": {**labels, label: hashed},
             "ownerReferences": [owned.controller_ref(owner)],
         },
         "data": data_of(owner),
@@ -110,7 +113,7 @@ def body(owner: Json, number: int, hashed: str) -> dict[str, Any]:
 def create(c: Client, owner: Json, number: int, collisions: int) -> tuple[Any, int]:
     """Creates a StatefulSet's revision under a name of its own; returns it (or the equal one that is there already)
     and the number of collisions. As in Kubernetes, the label keeps the hash of the first attempt."""
-    made = body(owner, number, fnv_hash(data_of(owner), collisions))
+    made = body(owner, number, fnv_hash(data_of(owner), collisions), REVISION_LABEL)
     while True:
         try:
             return c.create(made), collisions

@@ -237,7 +237,6 @@ class Turn:
         revision = self.current if is_current else self.update
         made = new_pod(history.restored(sts, revision))
         name = f"{sts['metadata']['name']}-{ordinal}"
-        del made["metadata"]["generateName"]
         made["metadata"]["name"] = name
         made["metadata"]["labels"] = {
             **(made["metadata"].get("labels") or EMPTY),
