@@ -362,8 +362,11 @@ class Api:
         new = deletion.after(kind, old, request.options, request.now)
         if new is old:
             return Reply(200, obj=old, warnings=warnings)
-        if new is None and not request.options.get("dry_run"):
-            return Commit(old.key, old, None, 200, warnings, deletion.last_seen(kind, old, request.now))
+        if new is None:
+            seen = deletion.last_seen(kind, old, request.now)
+            if not request.options.get("dry_run"):
+                return Commit(old.key, old, None, 200, warnings, seen)
+            return Reply(200, obj=old if seen is None else seen.at(old.rv), warnings=warnings)
         return _committed(request, old.key, old, new, 200, warnings)
 
 

@@ -17,8 +17,16 @@ from steersman.kernel.value import MAX_DEPTH
 
 NUMBERS: Final = {"int32": "int32", "int64": "int64", "float": "float32", "double": "float64"}
 QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-ZERO_IS_VALID: Final = frozenset({("", "LimitRange"), ("storage.k8s.io", "CSINode")})
-"""Kinds whose required fields may be left out after all: validation says nothing of their zero values."""
+ZERO_IS_VALID: Final = frozenset(
+    {
+        ("", "LimitRange"),
+        ("storage.k8s.io", "CSINode"),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
+    }
+)
+"""Kinds whose required fields may be left out after all: validation says nothing of their zero values, or says it only
+once it has the whole object."""
 POINTERS: Final = frozenset({"LabelSelector"})
 """Structs that are required and yet pointers: left out, they are nil, not zero."""
 

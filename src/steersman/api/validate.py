@@ -23,6 +23,7 @@ from steersman.api.kinds import Kind
 from steersman.api.rules import (
     admission_rules,
     change_rules,
+    claim_rules,
     class_rules,
     event_rules,
     flow_rules,
@@ -233,6 +234,7 @@ def _template(out: Causes, path: str, value: Any) -> None:
 _RBAC: Final = role_rules.GROUP
 _NET: Final = "networking.k8s.io"
 _STORAGE: Final = "storage.k8s.io"
+_DEVICES: Final = "resource.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RULES: Final[Mapping[Where, Rule]] = {
     (_ADMISSION, "ValidatingWebhookConfiguration", "webhooks"): admission_rules.webhooks,
@@ -263,6 +265,10 @@ _RULES: Final[Mapping[Where, Rule]] = {
     ("batch", "CronJob", "spec"): workload_rules.cron_job,
     ("apiextensions.k8s.io", "CustomResourceDefinition", "spec"): crd_rules.spec,
     ("coordination.k8s.io", "Lease", "spec"): _lease,
+    (_DEVICES, "ResourceClaim", "spec"): claim_rules.claim,
+    (_DEVICES, "ResourceClaim", "status"): claim_rules.status,
+    (_DEVICES, "ResourceClaimTemplate", "spec"): claim_rules.template,
+    (_DEVICES, "DeviceClass", "spec"): claim_rules.device_class,
     ("", "LimitRange", "spec"): quota_rules.limit_range,
     ("", "ResourceQuota", "spec"): quota_rules.resource_quota,
     ("autoscaling", "HorizontalPodAutoscaler", "spec"): scaling_rules.autoscaler,

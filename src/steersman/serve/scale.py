@@ -30,7 +30,7 @@ async def read_scale(change: Change) -> Changed:
     paths = _paths(kind)
     if kind.custom and _nested(obj, paths.replicas) is None:
         path = errors.quote("." + ".".join(paths.replicas))
-        raise errors.internal(f"Internal error occurred: the spec replicas field {path} does not exist")
+        raise errors.internal(f"the spec replicas field {path} does not exist")
     return Changed(200, document=_scale_of(kind, obj))
 
 
@@ -76,7 +76,7 @@ def _told(options: dict[str, Any]) -> dict[str, Any]:
 
 def _of_workload(kind: Kind, old: Object, wanted: Any) -> dict[str, Any]:
     """What a Scale says of the workload itself."""
-    change_of: Any = _replicas(old, wanted)
+    change_of: Any = _replicas(kind, old, wanted)
     for field in reversed(_paths(kind).replicas):
         change_of = {field: change_of}
     made: dict[str, Any] = change_of
@@ -142,7 +142,7 @@ def _version(given: Any) -> str:
     return str(meta_of(given).get("resourceVersion") or "")
 
 
-def _replicas(old: Object, wanted: Any) -> int:
+def _replicas(kind: Kind, old: Object, wanted: Any) -> int:
     """spec.replicas of a new Scale of `old`. Raises ApiError 400, 422."""
     if not isinstance(wanted, dict) or wanted.get("kind", "Scale") != "Scale":
         raise errors.bad_request("the body must be a Scale object")
@@ -152,6 +152,11 @@ def _replicas(old: Object, wanted: Any) -> int:
     if meta.get("name", old.key.name) != old.key.name:
         raise errors.bad_request(f"the name of the Scale is not the name on the URL ({old.key.name})")
     replicas = spec.get("replicas", 0)
+    if kind.custom and type(replicas) is int and -MAX_REPLICAS <= replicas < 0:  # the kind itself says no
+        cause = errors.Cause.invalid(
+            "." + ".".join(_paths(kind).replicas), replicas, "should be a non-negative integer"
+        )
+        raise errors.invalid(kind.kind, old.key.name, [cause], kind.group)
     if type(replicas) is not int or not 0 <= replicas <= MAX_REPLICAS:
         cause = errors.Cause.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise errors.invalid("Scale", old.key.name, [cause], "autoscaling")

@@ -102,8 +102,24 @@ def _walk(real: Json, ours: Json, path: str) -> Iterator[tuple[str, Json, Json]]
     if isinstance(real, dict) and isinstance(ours, dict):
         for key in sorted({*real, *ours}):
             yield from _walk(real.get(key, ABSENT), ours.get(key, ABSENT), f"{path}.{key}" if path else key)
+    elif isinstance(real, list) and isinstance(ours, list) and len(real) != len(ours) and _named(real, ours):
+        one, other = ({_name(item): item for item in items} for items in (real, ours))
+        yield from _walk(one, other, path)
     elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
         for index, (one, other) in enumerate(zip(real, ours, strict=True)):
             yield from _walk(one, other, f"{path}.{index}")
     elif type(real) is not type(ours) or real != ours:
         yield path, real, ours
+
+
+def _named(*lists: list[Json]) -> bool:
+    """Whether all items have names, each a name of its own: then what one list lacks is told by its name."""
+    return all(len({_name(item) for item in items} - {""}) == len(items) for items in lists)
+
+
+def _name(item: Json) -> str:
+    if not isinstance(item, dict):
+        return ""
+    meta = item.get("metadata")
+    found = item.get("name") or item.get("resource") or item.get("subresource")
+    return str(found or (meta.get("name") if isinstance(meta, dict) else "") or "")

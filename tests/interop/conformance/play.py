@@ -99,7 +99,8 @@ def _body(step: Step, saved: Mapping[str, Json]) -> bytes:
         return base64.b64decode(step["raw64"])
     if "raw" in step:
         return str(fill(step["raw"], saved)).encode()
-    return json.dumps(fill(step["body"], saved)).encode() if "body" in step else b""
+    # Without spaces, as other clients write it: some fields are kept, and compared, as the bytes that were sent.
+    return json.dumps(fill(step["body"], saved), separators=(",", ":")).encode() if "body" in step else b""
 
 
 def _told(answer: Answer) -> Json:

@@ -155,6 +155,8 @@ CASES: Final = [
         [
             post(CRDS, crd(objects, additionalPrinterColumns=columns, selectableFields=[{"jsonPath": ".spec.color"}])),
             {"pause": 2.5},
+            get(one),  # the first one to ask makes the real server's cache
+            {"pause": 1.5},
             watch("w", f"{one}?watch=true"),
             post(one, wheel(objects, size=5, color="green"), save="w"),
             get(f"{one}/w"),
