@@ -20,6 +20,7 @@ from steersman.serve.app import App
 from steersman.serve.credentials.tokens import Identity, Tokens
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Headers, Request
+from steersman.serve.watch import MAX_GAP
 from tests.interop.conformance.normal import HEADERS
 from tests.interop.conformance.sequence import JSON, Case, Json, Step, fill
 
@@ -269,8 +270,10 @@ class _LocalStream:
         return self.told
 
     async def _quiet(self) -> None:
-        for _ in range(20):  # every wake-up and every chunk takes a turn of the loop
-            await asyncio.sleep(0)
+        for pause in (0.0, 2 * MAX_GAP):  # between two chunks of a burst there is a gap
+            await asyncio.sleep(pause)
+            for _ in range(20):  # every wake-up and every chunk takes a turn of the loop
+                await asyncio.sleep(0)
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
