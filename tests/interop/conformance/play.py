@@ -17,10 +17,10 @@ from steersman.api.admission.standard import TAKEN_BACK, standard
 from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
 from steersman.serve.app import App
+from steersman.serve.audience import MAX_GAP
 from steersman.serve.credentials.tokens import Identity, Tokens
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Headers, Request
-from steersman.serve.watch import MAX_GAP
 from tests.interop.conformance.normal import HEADERS
 from tests.interop.conformance.sequence import JSON, Case, Json, Step, fill
 
