@@ -36,6 +36,7 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     config = _take_config(kind, key, body, by, warnings)
     claimed = _claimed(kind, config)
     if old is None:
+        _refuse_nulls(kind, key.name, config)
         written = write.create(kind, key, merge_body(kind, None, config), uid, by._replace(validation="Ignore"))
         obj = written.obj
         entry = Manager(by.manager, "Apply", by.told, kind.api_version, by.since, claimed)
@@ -54,14 +55,12 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
             merged = apply_across.pruned(kind, old, merged, config, claimed, mine, others)
     change = fields.SAME if merged == live else fields.compare(kind.schema, live, merged)
     idle = change == fields.SAME and same(live, merged)
+    if kind.converted is None and not force:
+        _refuse_conflicts(kind, old, others, change[0], by)
     new = _next(kind, old, _noted(merged, body, by), by, warnings)
     across = conversion.across(kind, old, new)
-    causes = _conflicts(others, change[0], by, across)
-    if causes and not force:
-        if by.manager == declared.KUBECTL and across is None:
-            causes = _conflicts(others, difference(change[0], declared.allowed_conflicts(kind, old)), by)
-        if causes:
-            raise errors.apply_conflict(causes)
+    if kind.converted is not None and not force:
+        _refuse_conflicts(kind, old, others, change[0], by, across)
     time = by.since if not idle else "" if mine is None else mine.time  # of what changes nothing, none is noted
     entry = Manager(by.manager, "Apply", by.told, kind.api_version, time, claimed)
     managers = (*managed.after_loss(others, change, across), *((entry,) if claimed else ()))
@@ -98,10 +97,36 @@ def _is_mine(entry: Manager, by: By) -> bool:
 
 
 def _next(kind: Kind, old: Object, merged: dict[str, Any], by: By, warnings: list[str]) -> Object:
+    _refuse_nulls(kind, old.key.name, merged)
     written = write.update(kind, old, merged, by._replace(validation="Ignore"))
     warnings.extend(written.warnings)
     obj = written.obj
     return obj if obj is old else obj.replace(managers=old.managers)
+
+
+def _refuse_nulls(kind: Kind, name: str, body: Mapping[str, Any]) -> None:
+    """Raises 422 for nulls that a custom kind's schema does not allow: what is applied is never decoded, so nobody
+    takes them out as it is with other writes."""
+    if not kind.custom:
+        return
+    parts = {part: value for part, value in body.items() if part not in write.TOP}
+    if causes := list(_nulls(kind.schema, parts, "")):
+        raise errors.invalid(kind.kind, name, causes, kind.group)
+
+
+def _nulls(schema: Schema | None, value: Any, path: str) -> Iterator[Cause]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            child = fields.child_schema(schema, name)
+            where = f"{path}.{name}" if path else str(name)
+            if item is None and child is not None and child.type != "any" and not child.nullable:
+                wanted = {"map": "object", "list": "array"}.get(child.type, child.type)
+                yield Cause.invalid(where, "null", f'{where} in body must be of type {wanted}: "null"')
+            elif isinstance(item, (dict, list)):
+                yield from _nulls(child, item, where)
+    elif isinstance(value, list) and schema is not None:
+        for index, item in enumerate(value):
+            yield from _nulls(schema.items, item, f"{path}[{index}]")
 
 
 def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings: list[str]) -> dict[str, Any]:
@@ -235,6 +260,22 @@ def prune(
 ) -> dict[str, Any]:
     """Takes out what this manager applied last, no longer does, and nobody else owns."""
     return pruned(kind.schema, merged, last, claimed, [entry.fields for entry in others])
+
+
+def _refuse_conflicts(
+    kind: Kind,
+    old: Object,
+    others: tuple[Manager, ...],
+    changed: FieldSet,
+    by: By,
+    across: managed.Across | None = None,
+) -> None:
+    """Raises 409 when what is changed belongs to others; what `kubectl apply` left, kubectl may take over."""
+    causes = _conflicts(others, changed, by, across)
+    if causes and by.manager == declared.KUBECTL and across is None:
+        causes = _conflicts(others, difference(changed, declared.allowed_conflicts(kind, old)), by)
+    if causes:
+        raise errors.apply_conflict(causes)
 
 
 def _conflicts(
