@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from steersman.api import status_fields, write
 from steersman.api.bind import bind
+from steersman.api.by import By
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.kernel.fieldset import from_json
@@ -65,7 +66,7 @@ def edited(seed: random.Random, status: dict[str, Any]) -> dict[str, Any]:
 
 def after(obj: Object, status: Any, manager: str, time: str) -> tuple[Object, tuple[Manager, ...]]:
     """The version after a status write, and its managers as the general road has them."""
-    by = write.By(manager, time, "Warn", "status")
+    by = By(manager, time, "Warn", "status")
     kind = KINDS.get(*obj.key.gk)
     new = write.update(kind, obj, {"status": status}, by).obj
     with pytest.MonkeyPatch.context() as patch:
@@ -87,7 +88,7 @@ def born(kind_name: str) -> Object:
     ]
     key = Key(kind.group, kind_name, "" if kind_name == "Node" else "ns", "web")
     body = {"metadata": {"name": "web"}, "spec": spec}
-    return write.create(kind, key, body, "u-1", write.By("test", TIMES[0])).obj
+    return write.create(kind, key, body, "u-1", By("test", TIMES[0])).obj
 
 
 @given(st.integers(0, 1 << 32), st.booleans(), st.booleans())
@@ -136,7 +137,7 @@ def test_a_kubelet_takes_the_short_road(monkeypatch):
             "conditions": [condition],
             "reason": "r",
         }
-        obj = write.update(POD, obj, {"status": status}, write.By("kubelet", TIMES[step], "Warn", "status")).obj
+        obj = write.update(POD, obj, {"status": status}, By("kubelet", TIMES[step], "Warn", "status")).obj
     (mine,) = [entry for entry in obj.managers if entry.name == "kubelet"]
     assert mine.time == TIMES[2]
     assert mine.fields == from_json(
@@ -151,6 +152,6 @@ def test_tables_are_bounded(monkeypatch):
     for number in range(10):
         obj = born("Pod")
         status = {"phase": "Running", "conditions": [{"type": f"c-{number}", "status": "True"}]}
-        new = write.update(POD, obj, {"status": status}, write.By("kubelet", TIMES[0], "Warn", "status")).obj
+        new = write.update(POD, obj, {"status": status}, By("kubelet", TIMES[0], "Warn", "status")).obj
         shapes.unowned(new.status)
         assert max(len(shapes._sets), len(shapes._standings), len(shapes._born)) <= 3

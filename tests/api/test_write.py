@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.api import deletion, generation, write
+from steersman.api.by import By
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.api.times import MICRO
-from steersman.api.write import By
 from steersman.kernel.object import Key
 from steersman.kernel.value import freeze, thaw
 from tests.api.cluster import deployment, pod

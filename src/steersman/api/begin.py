@@ -20,6 +20,7 @@ from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.bind import bind
+from steersman.api.by import By, Written
 from steersman.api.crd import conversion, crd
 from steersman.api.crd.custom_rules import answered, judged
 from steersman.api.crd.definition import CRD, declared_kinds
@@ -32,7 +33,6 @@ from steersman.api.select import FieldSelector, LabelSelector
 from steersman.api.selectable import selectable, selected
 from steersman.api.sent import meta_of
 from steersman.api.times import time_text
-from steersman.api.write import By, Written
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
@@ -222,15 +222,18 @@ class Api:
     def _update(self, store: Store, request: Request, kind: Kind) -> Outcome:
         body = preconditions.body(request, kind)
         meta = body.get("metadata") or EMPTY
-        preconditions.check_name(request, kind, meta)
+        if meta:
+            preconditions.check_name(request, kind, meta)
         wanted = meta.get("resourceVersion") or request.options.get("rv")
         old = preconditions.found(store, request.key, kind)
-        if old is None and kind.gk in preconditions.MADE_BY_UPDATE and not request.subresource:
-            return self._create_at(store, request, kind, meta)
-        old = preconditions.existing(store, request.key, kind)
+        if old is None:
+            if kind.gk in preconditions.MADE_BY_UPDATE and not request.subresource:
+                return self._create_at(store, request, kind, meta)
+            raise errors.not_found(kind.plural, request.key.name, kind.group)
         preconditions.check_version_given(kind, old.key.name, wanted)
         preconditions.check_rv(old, kind, wanted)
-        preconditions.check_uid(old, kind, meta.get("uid"))
+        if meta:
+            preconditions.check_uid(old, kind, meta.get("uid"))
         return self._write(store, request, kind, old)
 
     def _patch(self, store: Store, request: Request, kind: Kind) -> Outcome:
@@ -435,13 +438,14 @@ def _asked_version(kind: Kind, request: Request) -> Kind:
 
 def by_of(request: Request) -> By:
     """Who writes, for managedFields: the claimed manager, else the actor."""
-    manager = request.manager or request.actor or "unknown"
+    manager, options = request.manager or request.actor or "unknown", request.options
     if len(manager) > MAX_MANAGER or not manager.isprintable():
         cause = errors.Cause.invalid("fieldManager", manager, f"must be at most {MAX_MANAGER} printable characters")
         raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
-    validation = request.options.get("validation") or "Warn"
-    part = request.options.get("part") or ""
-    return By(manager, time_text(request.now // MICRO), validation, request.subresource, part)
+    time = time_text(request.now // MICRO)
+    if not options:
+        return By(manager, time, "Warn", request.subresource)
+    return By(manager, time, options.get("validation") or "Warn", request.subresource, options.get("part") or "")
 
 
 def _finish(request: Request, old: Object, written: Written) -> Outcome:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from steersman.api.crd.constraints import constrained, fits
 from steersman.api.crd.faults import MAX_CAUSES, NEW, counterpart, faults, same, within
 from steersman.api.crd.pruning import prune
 from steersman.api.errors import Cause
-from steersman.api.intake import Misfit, constrained, fits, has_fields, intake
+from steersman.api.intake import Misfit, has_fields, intake
 from steersman.api.schema import Schema
 from steersman.kernel.object import Object
 from steersman.kernel.value import MAX_DEPTH, ValueRefused, freeze

@@ -15,7 +15,7 @@ appear themselves, only what is in them does: `ALWAYS` names them, `appearing` i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -99,8 +99,15 @@ _by_value: dict[str, dict[Any, str]] = {}
 _NO_ELEMENTS: Final[dict[Any, str]] = {}
 
 
-def key_element(names: Iterable[str], values: Iterable[Any]) -> str:
+@lru_cache(maxsize=CACHED_ELEMENTS)
+def _opening(name: str) -> str:
+    return f"k:{{{orjson.dumps(name).decode()}:"
+
+
+def key_element(names: Sequence[str], values: Sequence[Any]) -> str:
     """The path element of the item with these keys."""
+    if len(names) == 1:
+        return f"{_opening(names[0])}{orjson.dumps(values[0]).decode()}}}"
     return "k:" + orjson.dumps(dict(zip(names, values, strict=True)), option=orjson.OPT_SORT_KEYS).decode()
 
 

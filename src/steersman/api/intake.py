@@ -13,20 +13,31 @@ are found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import is_
 from typing import Any, Final, NamedTuple
 
 from steersman.api import quantity
-from steersman.api.formats import has_format
+from steersman.api.crd.constraints import constrained, fits
+from steersman.api.fields import item_element
 from steersman.api.go_json import zero
-from steersman.api.pattern import compile_pattern
 from steersman.api.schema import Schema
 from steersman.api.zeros import shown
 from steersman.kernel.value import EMPTY, Frozen, FrozenList, ValueRefused, freeze
 
-Take = Callable[[Any], Any]
+Take = Callable[..., Any]
+"""Takes a value in; of objects, maps and associative lists, also with a trace to append to."""
+Trace = list[Any]
+"""What the field set of a value depends on, with the names of its fields and what tells its items apart; of lists of
+addresses, only how long they are."""
+TakeTraced = Callable[[Any, Trace], Any]
+UNLIKE: Final = object()
+"""In a trace: here the field set depends on more than names."""
+ADDRESS: Final = ("ip",)
+"""The key of lists whose items are named unlike those of any other object."""
+MAX_TIMES: Final = 1 << 12
+"""Times remembered: those of a minute and more, where everything is stamped with the second."""
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
 SWITCH: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"
@@ -38,10 +49,8 @@ class Misfit(Exception):
     """The value does not fit; `explain` says why."""
 
 
-@lru_cache(maxsize=1 << 12)
-def is_time(text: str) -> bool:
-    """Whether a text is a time as RFC 3339 has it."""
-    return _TIME.match(text) is not None
+_times: set[str] = set()
+"""Times that were read before."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -61,8 +70,23 @@ def _take_boolean(value: Any) -> Any:
     raise Misfit
 
 
+_FINE: Final[Mapping[Take, type]] = {_take_string: str, _take_boolean: bool}
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a time as RFC 3339 has it."""
+    if text in _times:
+        return True
+    if _TIME.match(text) is None:
+        return False
+    if len(_times) >= MAX_TIMES:
+        _times.clear()
+    _times.add(text)
+    return True
+
+
 def _take_time(value: Any) -> Any:
-    if value is None or (type(value) is str and is_time(value)):
+    if value is None or (type(value) is str and (value in _times or is_time(value))):
         return value
     raise Misfit
 
@@ -122,70 +146,126 @@ class How(NamedTuple):
     """Fill in what Kubernetes shows of fields that nobody set, as `zeros.fill` does, in the same pass."""
 
 
-def _take_object(schema: Schema, how: How) -> Take:
-    fields = schema.fields
-    takers: dict[str, Take] = {}
-    plain: dict[str, type] = {}
-    """Fields whose every value of this type is fine as it is: most fields of most objects."""
-    needed = frozenset(schema.required) if how.required else frozenset()
-    custom, keep_unknown = how.custom, schema.preserve_unknown
-    omitted: set[str] = set()
-    """Fields that are left out when they are empty."""
-    zeros = shown(schema) if how.zeros else EMPTY
-    shown_always = zeros.keys()
+class _Want(NamedTuple):
+    """What a field must be."""
 
-    def learn(name: Any) -> Take:
-        child = fields.get(name) if type(name) is str else None
+    take: Take
+    follow: TakeTraced | None
+    """The same with a trace; None where its field set does not depend on its value."""
+    omit: bool
+    """Whether it is left out when it is empty."""
+
+
+class _Fields:
+    """The fields of an object, learned as they are met."""
+
+    __slots__ = ("_how", "_schema", "needed", "plain", "wants")
+
+    def __init__(self, schema: Schema, how: How) -> None:
+        self._schema = schema
+        self._how = how
+        self.plain: dict[str, type] = {}
+        """Fields whose every value of this type is fine as it is: most fields of most objects."""
+        self.wants: dict[str, _Want] = {}
+        self.needed = frozenset(schema.required) if how.required else frozenset()
+
+    def want(self, name: Any) -> _Want:
+        """What a field must be. Raises `Misfit` when there is none of that name."""
+        schema, how = self._schema, self._how
+        child = schema.fields.get(name) if type(name) is str else None
         if child is None:
-            if keep_unknown and type(name) is str:
-                return _take_any
+            if schema.preserve_unknown and type(name) is str:
+                return _Want(_take_any, None, False)
             raise Misfit
-        made = takers[name] = _intake(child, how)
-        if not (custom or name in schema.required) and _is_list_or_map(child):
-            omitted.add(name)
-        if made is _take_string:
-            plain[name] = str
-        elif made is _take_boolean:
-            plain[name] = bool
-        return made
+        taker = _intake(child, how)
+        omit = not (how.custom or name in schema.required) and _is_list_or_map(child)
+        found = self.wants[name] = _Want(taker, _traced(child, taker), omit)
+        if taker in _FINE:
+            self.plain[name] = _FINE[taker]
+        return found
 
-    def take(value: Any) -> Any:
+    def drop(self, out: Frozen, changed: dict[str, Any]) -> bool:
+        """Leaves out what is null or empty; says whether any of it was traced. Raises `Misfit`."""
+        fields, followed = self._schema.fields, False
+        for name, item in changed.items():
+            if item is None:
+                if self._how.custom and (name not in fields or fields[name].nullable):
+                    continue
+                if name in self.needed:
+                    raise Misfit
+            elif item or name not in self.wants or not self.wants[name].omit:
+                continue
+            dict.__delitem__(out, name)
+            followed = followed or (name in self.wants and self.wants[name].follow is not None)
+        return followed
+
+
+def _take_object(schema: Schema, how: How) -> Take:
+    fields = _Fields(schema, how)
+    plain, wants, want, drop, needed = fields.plain, fields.wants, fields.want, fields.drop, fields.needed
+    zeros = shown(schema) if how.zeros else EMPTY
+    always = zeros.keys()
+
+    def take(value: Any, trace: Trace | None = None) -> Any:
         if not isinstance(value, dict):
             if value is None:
                 return None
             raise Misfit
-        changed: dict[str, Any] = {}
+        changed: dict[str, Any] | None = None
+        dropping, at = False, 0
+        if trace is not None:
+            at = len(trace)
+            trace.append(None)
         for name, item in value.items():
             if plain.get(name) is type(item):
                 continue
-            taken = (takers.get(name) or learn(name))(item)
-            if taken is not item or item is None or (not item and name in omitted):
-                changed[name] = taken
+            taker, follow, omit = wants.get(name) or want(name)
+            taken = taker(item) if follow is None or trace is None else follow(item, trace)
+            if taken is item and taken is not None and (taken or not omit):
+                continue
+            if changed is None:
+                changed = {}
+            changed[name] = taken
+            if taken is None or (omit and not taken):
+                dropping = True
         if needed and not needed <= value.keys():
             raise Misfit
-        if changed:
-            out = _assemble(value, changed)
-        elif shown_always and not shown_always <= value.keys():
+        if changed is not None:
             out = Frozen(value)
+            dict.update(out, changed)  # still in hand: nobody else has seen it
+            if dropping and drop(out, changed) and trace is not None:
+                del trace[at:]
+                return take(out, trace)
+        elif type(value) is Frozen and always <= value.keys():
+            out = value
         else:
-            return value if type(value) is Frozen else Frozen(value)
-        if shown_always and not shown_always <= out.keys():
-            dict.update(out, {name: zero for name, zero in zeros.items() if name not in out})
-        return out
-
-    def _assemble(value: dict[str, Any], changed: dict[str, Any]) -> Frozen:
-        out = Frozen(value)
-        dict.update(out, changed)  # still in hand: nobody else has seen it
-        for name, item in changed.items():
-            if item is None and not (custom and (name not in fields or fields[name].nullable)):
-                if name in needed:
-                    raise Misfit
-                dict.__delitem__(out, name)
-            elif not item and name in omitted:
-                dict.__delitem__(out, name)
+            out = Frozen(value)
+        for name in always:
+            if name not in out:
+                zero = zeros[name]
+                dict.__setitem__(out, name, zero)
+                if trace is not None and (follow := (wants.get(name) or want(name)).follow) is not None:
+                    follow(zero, trace)
+        if trace is not None:
+            trace[at] = tuple(out)
         return out
 
     return take
+
+
+def _traced(schema: Schema, take: Take) -> TakeTraced | None:
+    """How a field is taken in and traced; None where its field set does not depend on its value."""
+    if schema.type in ("object", "map") and not schema.atomic:
+        return take
+    if schema.list_type in ("map", "set") and schema.items is not None:
+        return take
+    return _take_unlike if schema.type == "any" and not schema.atomic else None
+
+
+def _take_unlike(value: Any, trace: Trace) -> Any:
+    """A value of no declared type, which may be a map of anything."""
+    trace.append(UNLIKE if isinstance(value, dict) else None)
+    return _take_any(value)
 
 
 def has_fields(schema: Schema, custom: bool) -> bool:
@@ -201,21 +281,31 @@ def _is_list_or_map(schema: Schema) -> bool:
 def _take_map(schema: Schema, how: How) -> Take:
     inner: list[Take] = []
     nullable = how.custom and (schema.values is None or schema.values.nullable)
+    follow: TakeTraced | None = None
 
-    def take(value: Any) -> Any:
+    def take(value: Any, trace: Trace | None = None) -> Any:
+        nonlocal follow
         if not isinstance(value, dict):
             if value is None:
                 return None
             raise Misfit
         if not inner:
             inner.append(_take_any if schema.values is None else _intake(schema.values, how))
+            follow = _take_unlike if schema.values is None else _traced(schema.values, inner[0])
         taker = inner[0]
+        at = 0
+        if trace is not None:
+            at = len(trace)
+            trace.append(None)
         out: dict[str, Any] = {}
         same = type(value) is Frozen
         for name, item in value.items():
             if type(name) is not str:
                 raise Misfit
-            taken = item if taker is _take_string and type(item) is str else taker(item)
+            if follow is not None and trace is not None:
+                taken = follow(item, trace)
+            else:
+                taken = item if taker is _take_string and type(item) is str else taker(item)
             if taken is not item:
                 same = False
             if taken is None and not nullable:
@@ -224,6 +314,8 @@ def _take_map(schema: Schema, how: How) -> Take:
                 if taken is None:
                     continue
             out[name] = taken
+        if trace is not None:
+            trace[at] = tuple(out)
         return value if same else Frozen(out)
 
     return take
@@ -232,8 +324,10 @@ def _take_map(schema: Schema, how: How) -> Take:
 def _take_list(schema: Schema, how: How) -> Take:
     inner: list[Take] = []
     nullable = how.custom and (schema.items is None or schema.items.nullable)
+    addresses = tuple(schema.keys) == ADDRESS
+    deep = schema.items is not None and has_fields(schema.items, how.custom) and not addresses
 
-    def take(value: Any) -> Any:
+    def take(value: Any, trace: Trace | None = None) -> Any:
         if not isinstance(value, list):
             if value is None:
                 return None
@@ -241,7 +335,14 @@ def _take_list(schema: Schema, how: How) -> Take:
         if not inner:
             inner.append(_take_any if schema.items is None else _intake(schema.items, how))
         taker = inner[0]
-        out = [taker(item) for item in value]
+        if trace is None:
+            out = [taker(item) for item in value]
+        else:
+            at = len(trace)
+            trace.append(len(value))
+            out = [taker(item, trace) for item in value] if deep else [taker(item) for item in value]
+            if not addresses:
+                trace[at] = _named(schema, out)
         if None in out and not nullable:
             raise Misfit
         if type(value) is FrozenList and all(map(is_, out, value)):
@@ -251,32 +352,14 @@ def _take_list(schema: Schema, how: How) -> Take:
     return take
 
 
-_CONSTRAINTS: Final = (
-    "format",
-    "pattern",
-    "minimum",
-    "maximum",
-    "multiple_of",
-    "min_length",
-    "max_length",
-    "min_items",
-    "max_items",
-    "min_fields",
-    "max_fields",
-    "not_of",
-)
-
-
-def constrained(schema: Schema) -> bool:
-    """Whether a custom kind asks more of a value than its type."""
-    return bool(
-        schema.enum
-        or schema.all_of
-        or schema.any_of
-        or schema.one_of
-        or schema.list_type in ("map", "set")
-        or any(getattr(schema, name) not in (None, "") for name in _CONSTRAINTS)
-    )
+def _named(schema: Schema, items: list[Any]) -> object:
+    """What tells the items of an associative list apart; `UNLIKE` when nothing does."""
+    if schema.list_type == "set" or len(schema.keys) != 1:
+        names = tuple([item_element(schema, item) for item in items])
+    else:
+        key = schema.keys[0]
+        names = tuple([None if item is None else item.get(key) for item in items])
+    return UNLIKE if None in names or len(set(names)) != len(names) else names
 
 
 def _with_constraints(schema: Schema, take: Take, custom: bool) -> Take:
@@ -336,79 +419,6 @@ def _compile(schema: Schema, how: How) -> Take:
         "int-or-string": _take_int_or_string,
     }
     return simple.get(kind, _take_any)
-
-
-def fits(schema: Schema, value: Any) -> bool:
-    """Whether one value (not its children) meets what a custom kind asks for beside its type; `crd.faults` says why
-    not."""
-    if schema.enum and value not in schema.enum:
-        return False
-    if isinstance(value, str):
-        inside = _text_fits(schema, value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        inside = _number_fits(schema, value)
-    elif isinstance(value, list):
-        inside = _list_fits(schema, value)
-    elif isinstance(value, dict):
-        inside = _between(schema.min_fields, len(value), schema.max_fields)
-    else:
-        inside = True
-    return (
-        inside
-        and all(_holds(part, value) for part in schema.all_of)
-        and (not schema.any_of or any(_holds(part, value) for part in schema.any_of))
-        and (not schema.one_of or sum(_holds(part, value) for part in schema.one_of) == 1)
-        and (schema.not_of is None or not _holds(schema.not_of, value))
-    )
-
-
-def _holds(part: Schema, value: Any) -> bool:
-    """Whether a value, with all inside it, meets one part of a junctor."""
-    if not fits(part, value):
-        return False
-    if isinstance(value, dict):
-        if any(name not in value for name in part.required):
-            return False
-        return all(_holds(child, value[name]) for name, child in part.fields.items() if name in value)
-    if isinstance(value, list) and part.items is not None:
-        return all(_holds(part.items, item) for item in value)
-    return True
-
-
-def _between(least: int | None, size: int, most: int | None) -> bool:
-    return (least is None or size >= least) and (most is None or size <= most)
-
-
-def _text_fits(schema: Schema, value: str) -> bool:
-    if schema.format and schema.format != "date-time" and not has_format(schema.format, value):
-        return False
-    if schema.pattern and compile_pattern(schema.pattern).search(value) is None:
-        return False
-    return _between(schema.min_length, len(value), schema.max_length)
-
-
-def _number_fits(schema: Schema, value: float) -> bool:
-    if schema.minimum is not None and (value <= schema.minimum if schema.exclusive_minimum else value < schema.minimum):
-        return False
-    if schema.maximum is not None and (value >= schema.maximum if schema.exclusive_maximum else value > schema.maximum):
-        return False
-    return not schema.multiple_of or value % schema.multiple_of == 0
-
-
-def _list_fits(schema: Schema, value: list[Any]) -> bool:
-    if not _between(schema.min_items, len(value), schema.max_items):
-        return False
-    if schema.list_type == "set":
-        return not any(item in value[:index] for index, item in enumerate(value))
-    if schema.list_type == "map":
-        seen: list[tuple[Any, ...]] = []
-        for item in value:
-            if isinstance(item, dict):
-                key = tuple([item.get(name, schema.key_defaults.get(name)) for name in schema.keys])
-                if key in seen:
-                    return False
-                seen.append(key)
-    return True
 
 
 ANYTHING: Final = Schema(type="any", preserve_unknown=True)

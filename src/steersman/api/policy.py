@@ -15,6 +15,7 @@ import orjson
 
 from steersman.api import write
 from steersman.api.access.rbac import GROUP, rules_of, uncovered
+from steersman.api.by import By
 from steersman.api.kinds import Kind
 from steersman.api.select import LabelSelector
 from steersman.api.times import time_text
@@ -77,7 +78,7 @@ def reconciled(found: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, A
 
 @cache
 def _made(kind: Kind, key: Key) -> Object:
-    return write.create(kind, key, dict(default_policy())[key], "", write.By("steersman", "", "Strict", "")).obj
+    return write.create(kind, key, dict(default_policy())[key], "", By("steersman", "", "Strict", "")).obj
 
 
 def aggregated(role: Mapping[str, Any], roles: Iterable[Mapping[str, Any]]) -> list[Any]:

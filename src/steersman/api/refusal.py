@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.api import errors, validate, write
+from steersman.api.by import By
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.managed import OPEN_META
-from steersman.api.write import By
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 

@@ -11,30 +11,27 @@ and the keys of its items, in which the statuses of thousands of pods are alike.
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from steersman.api import fields
+from steersman.api.intake import ADDRESS, UNLIKE, Misfit, Trace, intake
 from steersman.api.kinds import Kind
 from steersman.api.schema import Schema
-from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, covers, difference, node
+from steersman.kernel.fieldset import NOTHING, Deferred, FieldSet, covers, difference, node, unshared
 from steersman.kernel.object import Manager, Object, Section
 from steersman.kernel.value import Frozen
 
 STATUS: Final = ("f:status",)
+OBSERVED: Final = "observedGeneration"
 REMEMBERED: Final = 1 << 12
 """Entries of each table: shapes of a kind are a few for every number of containers."""
-ADDRESS: Final = ("ip",)
-"""The key of lists whose items are named unlike those of any other object: no part of a shape."""
-_ITEM: Final = node({"f:ip": LEAF}, True)
+MAX_LATER: Final = 64
+"""Next states remembered of one: a status goes through few."""
 MANY_ENTRIES: Final = 8
 """With more entries than this, `record_update` may have to merge some."""
-
-Walk = Callable[[Any, "list[Any]"], None]
 
 
 class _Stranger(Exception):
@@ -51,44 +48,82 @@ class Loose(NamedTuple):
     value: Any
     """A scalar; the type `dict` or `list` for a map or list that belongs to nobody itself."""
 
-    def still_in(self, status: Frozen) -> bool:
-        """Whether that status has the field, with the same value."""
-        found: Any = status
-        for key, wanted in self.steps:
+
+class _Place:
+    """A map, list or item of a status below which fields are loose. Fields go by their place among the loose ones."""
+
+    __slots__ = ("below", "loose", "scalars", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted: type | None = None
+        """What it must be, where it is loose itself."""
+        self.scalars: list[tuple[str, Any, int]] = []
+        """Loose fields of it, and their values."""
+        self.below: dict[tuple[str, Any], _Place] = {}
+        self.loose: list[int] = []
+        """All of it, itself included."""
+
+    def add(self, number: int, field: Loose) -> None:
+        """Adds a loose field of the status whose place this is."""
+        at, inner = self, type(field.value) is type
+        for step in field.steps if inner else field.steps[:-1]:
+            at.loose.append(number)
+            at = at.below.setdefault(step, _Place())
+        at.loose.append(number)
+        if inner:
+            at.wanted = field.value
+        else:
+            at.scalars.append((field.steps[-1][1], field.value, number))
+
+    def lost(self, found: Any, out: list[int]) -> None:
+        """Adds what a status no longer has with the same value; `found`: what is at this place."""
+        if self.wanted is not None and not isinstance(found, self.wanted):
+            out += self.loose
+            return
+        for name, value, number in self.scalars:
+            item = found.get(name)
+            if item != value or type(item) is not type(value):
+                out.append(number)
+        for (key, wanted), place in self.below.items():
             if not key:
-                found = found.get(wanted)
+                item = found.get(wanted)
             else:
                 for item in found:
                     if item.get(key) == wanted:
-                        found = item
                         break
                 else:
-                    return False
-            if found is None:
-                return False
-        value = self.value
-        if type(value) is type:
-            return isinstance(found, value)
-        return found == value and type(found) is type(value)
+                    item = None
+            if item is None:
+                out += place.loose
+            else:
+                place.lost(item, out)
 
 
 class Standing:
     """How the fields of a status are owned: one for all objects in which it is alike."""
 
-    __slots__ = ("common", "loose", "owned")
+    __slots__ = ("common", "later", "loose", "observed", "owned", "place", "shape")
 
-    def __init__(self, common: FieldSet, loose: tuple[Loose, ...], owned: FieldSet) -> None:
+    def __init__(self, shape: tuple[Any, ...], common: FieldSet, loose: tuple[Loose, ...], owned: FieldSet) -> None:
+        self.shape = shape
         self.common = common
         """The fields of the status but for its lists of addresses."""
         self.loose = loose
+        self.observed = any(isinstance(names, tuple) and OBSERVED in names for names in shape)
+        """Whether such a status tells of a generation that was seen, at its top or in a condition."""
         self.owned = owned
         """`common` without the loose ones."""
+        self.place = _Place()
+        for number, field in enumerate(loose):
+            self.place.add(number, field)
+        self.later: dict[tuple[Any, ...], tuple[Standing, bool]] = {}
+        """What comes after it, by the shape of the next status and what this loses: and whether it adds any field."""
 
 
 class Shapes:
     """The shapes of one status schema and the fields that go with each."""
 
-    __slots__ = ("_apart", "_born", "_parent", "_sets", "_standings", "_walk")
+    __slots__ = ("_apart", "_born", "_parent", "_sets", "_standings", "_take")
 
     def __init__(self, parent: Schema) -> None:
         self._parent = parent
@@ -99,36 +134,60 @@ class Shapes:
             if child.list_type == "map" and tuple(child.keys) == ADDRESS
         }
         """Lists of addresses: their fields are found anew for each status."""
-        self._walk = _walk(schema, frozenset(self._apart))
+        self._take = intake(schema, False, zeros=True)
         self._sets: dict[tuple[Any, ...], FieldSet] = {}
         self._standings: dict[tuple[Any, ...], Standing] = {}
         self._born: dict[Section, Standing] = {}
 
-    def shape(self, status: Frozen) -> tuple[Any, ...]:
+    def shape(self, section: Section) -> tuple[Any, ...]:
         """What the fields of a status depend on; of its lists of addresses, only how long they are."""
-        shape: list[Any] = [len(status.get(name, ())) for name in self._apart]
-        self._walk(status, shape)
-        return tuple(shape)
+        shape = section.shape
+        if shape is None:  # it was not taken in just now
+            trace: Trace = []
+            try:
+                self._take(section.value, trace)
+            except Misfit:
+                raise _Stranger from None
+            shape = section.shape = tuple(trace)
+        return shape
 
-    def standing(self, status: Frozen, loose: tuple[Loose, ...]) -> Standing:
+    def standing(self, section: Section, loose: tuple[Loose, ...]) -> Standing:
         """How such a status is owned by a manager that owns all of it but `loose`. Raises `_Stranger`."""
-        shape = self.shape(status)
+        shape = self.shape(section)
         found = self._standings.get((shape, loose))
         if found is None:
-            common = self.common(shape, status)
+            common = self.common(section)
             free = _set_of(loose)
             if not covers(common, free):
                 raise _Stranger
             _make_room(self._standings)
-            found = self._standings[(shape, loose)] = Standing(common, loose, difference(common, free))
+            found = self._standings[(shape, loose)] = Standing(shape, common, loose, difference(common, free))
         return found
 
-    def common(self, shape: tuple[Any, ...], status: Frozen) -> FieldSet:
+    def later(self, last: Standing, section: Section) -> tuple[Standing, bool]:
+        """How a status is owned by a manager that owned all of the last one but its loose fields; and whether it has
+        any field that was not there. Raises `_Stranger`."""
+        lost: list[int] = []
+        last.place.lost(section.value, lost)
+        key = (section.shape or self.shape(section), *lost)
+        found = last.later.get(key)
+        if found is None:
+            kept = tuple([field for number, field in enumerate(last.loose) if number not in lost])
+            standing = self.standing(section, kept)
+            if len(last.later) >= MAX_LATER:
+                last.later.clear()
+            found = last.later[key] = (standing, not covers(last.common, standing.common))
+        return found
+
+    def common(self, section: Section) -> FieldSet:
         """The fields of a status of that shape, as `f:status`'s subtree, but for its lists of addresses."""
+        shape = self.shape(section)
         found = self._sets.get(shape)
         if found is None:
+            if UNLIKE in shape:
+                raise _Stranger
             _make_room(self._sets)
-            alike = {name: item for name, item in status.items() if name not in self._apart}
+            alike = {name: item for name, item in section.value.items() if name not in self._apart}
             found = self._sets[shape] = fields.appearing(self._parent, "status", alike) if alike else NOTHING
         return found
 
@@ -144,8 +203,8 @@ class Shapes:
         """How a status is owned of which one manager owns `owned`. Raises `_Stranger` when it claims what is not
         there, or when nobody owns an address."""
         status = section.value
-        common = self.common(self.shape(status), status)
-        present = self.with_addresses(common, status, NOTHING)
+        common = self.common(section)
+        present = self.with_addresses(common, status)
         if not covers(present, owned):
             raise _Stranger
         free = difference(present, owned)
@@ -153,28 +212,35 @@ class Shapes:
             raise _Stranger
         out: list[Loose] = []
         _loosen(self._parent.fields["status"], free, status, (), (), out)
-        return self.standing(status, tuple(out))
+        return self.standing(section, tuple(out))
 
-    def with_addresses(self, owned: FieldSet, status: Frozen, before: FieldSet) -> FieldSet:
-        """`owned` and the fields of this status' lists of addresses; `before`: what was owned of the last one."""
-        names, kids = owned.names, owned.kids
-        for name, schema in self._apart.items():
+    def with_addresses(self, owned: FieldSet, status: Frozen) -> FieldSet:
+        """`owned` and the fields of this status' lists of addresses. Raises `_Stranger` when they have no keys."""
+        texts: list[Any] = []
+        for name in self._apart:
             items = status.get(name)
             if items is None:
-                continue
-            field = f"f:{name}"
-            if len(items) != 1 or len(items[0]) != 1:
+                texts.append(None)
+            elif len(items) == 1 and len(items[0]) == 1 and (text := items[0].get(ADDRESS[0])):
+                texts.append(text)  # the usual case: one address and nothing else
+            else:
+                return self._added(owned, [status.get(name) for name in self._apart])
+        if not any(texts):
+            return owned
+        return Deferred(self._with_each, owned, *texts)
+
+    def _with_each(self, owned: FieldSet, *texts: Any) -> FieldSet:
+        return self._added(owned, [text and [{ADDRESS[0]: text}] for text in texts])
+
+    def _added(self, owned: FieldSet, lists: list[Any]) -> FieldSet:
+        """`owned` and the fields of these lists, of which some may be missing, in the order of the schema's fields."""
+        kids = dict(zip(owned.names, owned.kids, strict=True))
+        for (name, schema), items in zip(self._apart.items(), lists, strict=True):
+            if items is not None:
                 if fields.elements(schema, items) is None:
                     raise _Stranger
-                below = fields.added(schema, items)
-            else:  # the usual case: one address and nothing else
-                element = fields.key_element(schema.keys, [items[0].get(ADDRESS[0])])
-                below = before.child(field)
-                if below.names != (element,):
-                    below = FieldSet((element,), (_ITEM,), True)
-            at = bisect(names, field)
-            names, kids = _with_name(names, field, at), (*kids[:at], below, *kids[at:])
-        return owned if names is owned.names else FieldSet(names, kids, owned.member)
+                kids[f"f:{name}"] = fields.added(schema, items)
+        return unshared(kids, owned.member)
 
     def ordered(self, status: Frozen) -> bool:
         """Whether the order of its addresses can change without any of them changing."""
@@ -184,12 +250,6 @@ class Shapes:
 def _make_room(table: dict[Any, Any]) -> None:
     if len(table) >= REMEMBERED:
         table.clear()
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _with_name(names: tuple[str, ...], name: str, at: int) -> tuple[str, ...]:
-    """One tuple for all statuses of a shape."""
-    return (*names[:at], name, *names[at:])
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -242,77 +302,6 @@ def _shapes_of(schema: Schema) -> Shapes:
     return found
 
 
-def _walk(schema: Schema, apart: frozenset[str] = frozenset()) -> Walk:
-    """The function that appends to a list what the field set of a struct depends on, but for the fields `apart`."""
-    below: dict[tuple[str, ...], tuple[tuple[str, Walk], ...]] = {}
-    walks: dict[str, Walk | None] = {}
-
-    def plan(names: tuple[str, ...]) -> tuple[tuple[str, Walk], ...]:
-        found = []
-        for name in names:
-            if name not in walks:
-                child = fields.child_schema(schema, name)
-                walks[name] = None if name in apart or child is None else _walk_of(child)
-            walk = walks[name]
-            if walk is not None:
-                found.append((name, walk))
-        if len(below) >= REMEMBERED:
-            below.clear()
-        return below.setdefault(names, tuple(found))
-
-    def walk(value: Any, out: list[Any]) -> None:
-        names = tuple(value)
-        out.append(names)
-        inside = below.get(names)
-        for name, inner in plan(names) if inside is None else inside:
-            inner(value[name], out)
-
-    return walk
-
-
-def _walk_of(schema: Schema) -> Walk | None:
-    """The walk below a field; None where its set does not depend on its value."""
-    if schema.type in ("object", "map") and not schema.atomic:
-        return _walk(schema) if schema.fields or schema.values is not None else _any_map
-    if schema.list_type in ("map", "set") and schema.items is not None:
-        return _walk_items(schema, schema.items)
-    return _unlike if schema.type == "any" and not schema.atomic else None
-
-
-def _unlike(value: Any, out: list[Any]) -> None:
-    """A value of no declared type, which may be a map of anything."""
-    if isinstance(value, dict):
-        raise _Stranger
-    out.append(None)
-
-
-def _any_map(value: Any, out: list[Any]) -> None:
-    for item in value.values():
-        _unlike(item, out)
-    out.append(tuple(value))
-
-
-def _walk_items(schema: Schema, items: Schema) -> Walk:
-    keys = schema.keys
-    inner: list[Walk] = []  # made on first use: definitions may refer to themselves
-
-    def walk(value: Any, out: list[Any]) -> None:
-        if schema.list_type == "set" or len(keys) != 1:
-            names = tuple([fields.item_element(schema, item) for item in value])
-        else:
-            names = tuple([item.get(keys[0]) for item in value])
-        if len(set(names)) != len(names) or None in names:
-            raise _Stranger  # its items cannot be told apart
-        out.append(names)
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            if not inner:
-                inner.append(_walk(items))
-            for item in value:
-                inner[0](item, out)
-
-    return walk
-
-
 # -- the next entries ------------------------------------------------------------------------------------------
 
 
@@ -331,26 +320,24 @@ def reported(kind: Kind, old: Object, new: Object, name: str, time: str) -> tupl
             return None
     if mine is None and len(old.managers) > MANY_ENTRIES:
         return None
-    before = NOTHING if mine is None else mine.fields.kids[0]
     status = new.status.value
     shapes = _shapes_of(kind.schema)
     try:
         last = old.standing
         if last is None:
-            last = shapes.unowned(old.status) if mine is None else shapes.found(old.status, before)
-        loose = last.loose
-        kept = [field for field in loose if field.still_in(status)]
-        standing = shapes.standing(status, loose if len(kept) == len(loose) else tuple(kept))
+            last = shapes.unowned(old.status) if mine is None else shapes.found(old.status, mine.fields.kids[0])
+        standing, grown = shapes.later(last, new.status)
         # The same fields in the same order, and not the same bytes: some value differs.
         differs = standing is last and not shapes.ordered(status)
-        if not differs and covers(last.common, standing.common) and not _touches(kind.schema, old.status, status):
+        if not (differs or grown) and not _touches(kind.schema, old.status, status):
             return None
-        owned = shapes.with_addresses(standing.owned, status, before)
+        owned = shapes.with_addresses(standing.owned, status)
     except _Stranger:
         return None
-    if not owned:
+    if owned is standing.owned and not owned:
         return None
     new.standing = standing
+    new.status.shape = standing.shape  # one for all of them
     others = old.managers if mine is None else tuple([entry for entry in old.managers if entry is not mine])
     return (*others, Manager(name, "Update", "status", kind.api_version, time, FieldSet(STATUS, (owned,), False)))
 

@@ -55,10 +55,11 @@ def changes_meta(kind: Kind, old: Mapping[str, Any], given: Mapping[str, Any]) -
     return any((given.get(field) or None) != old.get(field) for field in taken_meta(kind))
 
 
-def prepared(kind: Kind, old: Section | None, new: Any, time: str) -> Any:
-    """The status that was sent, with what the server keeps or notes of it; `time` is now (RFC 3339)."""
+def prepared(kind: Kind, old: Section | None, new: Any, time: str, observed: bool = True) -> Any:
+    """The status that was sent, with what the server keeps or notes of it; `time` is now (RFC 3339). `observed`:
+    whether the old one may tell of a generation that was seen."""
     prepare = _PREPARED.get(kind.gk)
-    return new if prepare is None or not isinstance(new, dict) else prepare(old or EMPTY_SECTION, new, time)
+    return new if prepare is None or not isinstance(new, dict) else prepare(old or EMPTY_SECTION, new, time, observed)
 
 
 def causes(kind: Kind, old: Object, status: Mapping[str, Any]) -> list[Cause]:
@@ -73,9 +74,9 @@ def causes(kind: Kind, old: Object, status: Mapping[str, Any]) -> list[Cause]:
     return []
 
 
-def _pod(section: Section, new: Mapping[str, Any], time: str) -> Mapping[str, Any]:
+def _pod(section: Section, new: Mapping[str, Any], time: str, observed: bool) -> Mapping[str, Any]:
     """A pod's QoS class and the generations that a kubelet has seen are not forgotten."""
-    if new.get("qosClass") and b'"observedGeneration"' not in section.raw:
+    if new.get("qosClass") and not (observed and b'"observedGeneration"' in section.raw):
         return new  # nearly always, and without a look at what the old one says
     old = section.peek()
     kept: dict[str, Any] = {
@@ -95,7 +96,7 @@ def _seen(condition: Any, seen: Mapping[str, Any]) -> Any:
     return {**condition, "observedGeneration": generation} if generation else condition
 
 
-def _volume(section: Section, new: Mapping[str, Any], time: str) -> Mapping[str, Any]:
+def _volume(section: Section, new: Mapping[str, Any], time: str, _observed: bool) -> Mapping[str, Any]:
     """When a volume's phase changed last."""
     old = section.peek()
     field = "lastPhaseTransitionTime"
@@ -105,7 +106,7 @@ def _volume(section: Section, new: Mapping[str, Any], time: str) -> Mapping[str,
     return {**new, field: time} if new.get(field) in (None, since) else new
 
 
-_PREPARED: Final[Mapping[GK, Callable[[Section, Mapping[str, Any], str], Mapping[str, Any]]]] = {
+_PREPARED: Final[Mapping[GK, Callable[[Section, Mapping[str, Any], str, bool], Mapping[str, Any]]]] = {
     ("", "Pod"): _pod,
     ("", "PersistentVolume"): _volume,
 }

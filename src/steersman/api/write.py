@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import born, defaults, errors, generation, go_json, pod_parts, status_part, validate
+from steersman.api.by import By, Written
 from steersman.api.crd import conversion
 from steersman.api.crd.faults import NEW
 from steersman.api.explain import Finding, Past, explain, explain_custom
-from steersman.api.intake import Misfit, field_schema, intake
+from steersman.api.intake import Misfit, Trace, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.known import Known, share
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
@@ -45,39 +46,6 @@ BORN_WITH_STATUS: Final = frozenset({("", "Node")})
 TOP: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-class By(NamedTuple):
-    """Who writes, and how strictly the body is read."""
-
-    manager: str
-    time: str
-    """RFC 3339, whole seconds."""
-    validation: str = "Warn"
-    """fieldValidation: Strict refuses undeclared fields, Warn and Ignore drop them."""
-    subresource: str = ""
-    part: str = ""
-    """The subresource that managedFields tell, where another one is written through it: scale."""
-    judge: bool = True
-    """Whether the result must be valid; a draft for admission plugins need not be, yet."""
-    past: Past | None = None
-
-    @property
-    def told(self) -> str:
-        """The subresource of an entry of managedFields."""
-        return self.part or self.subresource
-
-    @property
-    def since(self) -> str:
-        """The time of an entry of managedFields; kube-apiserver notes none for what comes through a Scale."""
-        return "" if self.part else self.time
-
-
-class Written(NamedTuple):
-    """A new version (revision 0 until it is committed), or the old one when nothing changed."""
-
-    obj: Object
-    warnings: tuple[str, ...] = ()
-
-
 class Mode(NamedTuple):
     """How a value is taken in."""
 
@@ -89,6 +57,8 @@ class Mode(NamedTuple):
     warnings: list[str]
     zeros: bool = False
     """Filling in, on the way, what Kubernetes shows of fields that nobody set."""
+    trace: Trace | None = None
+    """Is told, on the way, what the field set depends on."""
 
 
 class Parts(NamedTuple):
@@ -124,14 +94,15 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
 
 def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> Any:
     """`value` frozen and checked against `schema`; undeclared fields dropped. Raises `ApiError` 400 or 422."""
-    required, name, by, warnings, zeros = mode
+    required, name, by, warnings, zeros, trace = mode
     custom = kind.custom and by.judge and not path.startswith("metadata.")
     required = required and by.judge
     take = intake(schema, required, custom, zeros)
     try:
-        return take(value)
+        return take(value) if trace is None else take(value, trace)
     except (Misfit, RecursionError):
-        pass
+        if trace is not None:
+            trace.clear()
     finding = Finding()
     old = by.past.part(path) if custom and by.past is not None else NEW
     if custom:
@@ -143,7 +114,7 @@ def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> An
     said = "" if custom or not finding.causes else go_json.complaint(holder, schema, path, value)
     refuse(kind, name, finding, by.validation, warnings, said)
     try:
-        return take(pruned)
+        return take(pruned) if trace is None else take(pruned, trace)
     except (Misfit, RecursionError):
         if finding.kept and by.past is not None:
             by.past.kept = True
@@ -162,7 +133,9 @@ def encode(kind: Kind, name: str, path: str, section: Section) -> Section:
     return section
 
 
-def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Any:
+def take_part(
+    kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str], trace: Trace | None = None
+) -> Any:
     """One top-level field, frozen, complete with defaults and valid. Raises `ApiError` 400 or 422."""
     schema = field_schema(kind.schema, part)
     if schema is None:
@@ -172,7 +145,7 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
         return None
     required = kind.custom or part != "status"
     try:
-        taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings, zeros=not required))
+        taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings, not required, trace))
     except errors.Invalid as missing:
         if kind.gk not in go_json.ZERO_IS_VALID or not required or not isinstance(value, dict):
             raise _of_zeros(kind, part, value, name, by) or missing from None
@@ -180,7 +153,11 @@ def take_part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: li
         taken = take_in(kind, schema, part, filled, Mode(False, name, by, warnings))
     if taken is None:
         return None
-    taken = defaults.fill(kind, part, taken, not required)
+    filled = defaults.fill(kind, part, taken, not required)
+    if filled is not taken:
+        taken = filled
+        if trace is not None:
+            trace.clear()
     if not by.judge:
         return taken
     causes = validate.part(kind, part, taken)
@@ -209,13 +186,16 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
     if known is not None and known.section is not None:
         return known.section
     told = len(warnings)
-    taken = take_part(kind, part, value, name, by, warnings)
+    trace: Trace | None = [] if part == "status" and not kind.custom else None
+    taken = take_part(kind, part, value, name, by, warnings, trace)
     if taken is None:
         return None
     section = encode(kind, name, part, Section(taken))
     if not by.judge or (by.past is not None and by.past.kept):
         return section
     section.valid = kind.schema
+    if trace:
+        section.shape = tuple(trace)
     if known is not None and len(warnings) == told and by.validation != "Ignore":  # which tells of nothing it drops
         known.keep(section)
         taken.mark = section
@@ -384,7 +364,8 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
     value = body.get("status")
     if value is None and not kind.custom:
         value = defaults.missing_parts(kind).get("status")
-    value = status_part.prepared(kind, old.status, value, by.time)
+    standing = old.standing
+    value = status_part.prepared(kind, old.status, value, by.time, standing is None or standing.observed)
     section = None if value is None else take_section(kind, "status", value, old.key.name, by, warnings)
     section, given = _keep(old.status, section), body.get("metadata")
     if section is not None and section is not old.status and kind.gk in status_part.WITH_SPEC:
@@ -394,7 +375,7 @@ def _with_status(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warni
     meta = old.meta if given is None else _status_meta(kind, old, given, by, warnings)
     if section is old.status and meta is old.meta:
         return old
-    return old.replace(meta=meta, status=section, rv=0)
+    return Object(old.key, old.api_version, 0, meta, old.spec, old.rest, section, old.managers, old.node)
 
 
 def _status_meta(kind: Kind, old: Object, given: Mapping[str, Any], by: By, warnings: list[str]) -> Section:

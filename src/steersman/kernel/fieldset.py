@@ -12,7 +12,7 @@ reference (FieldsV1) and by structured-merge-diff's documentation.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from xxhash import xxh3_128_intdigest
@@ -83,10 +83,8 @@ class FieldSet:
 
     def child(self, name: str) -> FieldSet:
         """The subtree below a path element; the empty set when there is none."""
-        for candidate, kid in zip(self.names, self.kids, strict=True):
-            if candidate == name:
-                return kid
-        return NOTHING
+        names = self.names
+        return self.kids[names.index(name)] if name in names else NOTHING
 
     def paths(self) -> list[tuple[str, ...]]:
         """All member paths, each a tuple of path elements, in sorted order."""
@@ -123,6 +121,47 @@ def _collect(node: FieldSet, prefix: tuple[str, ...], out: list[tuple[str, ...]]
         out.append(prefix)
     for name, kid in zip(node.names, node.kids, strict=True):
         _collect(kid, (*prefix, name), out)
+
+
+class Deferred(FieldSet):
+    """A set that is made when somebody looks at it: what only one object has, and mostly nobody asks for."""
+
+    __slots__ = ("_args", "_made", "_make")
+
+    def __init__(self, make: Callable[..., FieldSet], *args: Any) -> None:
+        self._make = make
+        self._args = args
+        self._made: FieldSet | None = None
+        self.shared = False
+
+    def made(self) -> FieldSet:
+        """The set itself."""
+        made = self._made
+        if made is None:
+            made = self._made = self._make(*self._args)
+            self._args = ()
+        return made
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Path elements below this node, sorted."""
+        return self.made().names
+
+    @property
+    def kids(self) -> tuple[FieldSet, ...]:  # type: ignore[override]
+        """The subtree of each element of `names`, in the same order."""
+        return self.made().kids
+
+    @property
+    def member(self) -> bool:  # type: ignore[override]
+        """Whether the path that ends at this node is in the set."""
+        return self.made().member
+
+    def digest(self) -> int:
+        """128 bits that depend only on the set itself."""
+        return self.made().digest()
+
+    __hash__ = object.__hash__
 
 
 NOTHING: Final = FieldSet((), (), False, True)

@@ -71,7 +71,7 @@ class Manager(NamedTuple):
 class Section:
     """One frozen part of an object. At least one of value and bytes is present."""
 
-    __slots__ = ("_canon", "_digest", "_raw", "_value", "born", "fields", "valid")
+    __slots__ = ("_canon", "_digest", "_raw", "_value", "born", "fields", "shape", "valid")
 
     def __init__(self, value: Frozen | None, raw: bytes | None = None) -> None:
         self._value = value
@@ -82,6 +82,8 @@ class Section:
         """The set of all fields present, once somebody asked for it (`api.structure`)."""
         self.born: Section | None = None
         """The status with which an object of this spec is born, once somebody asked for it (`api.write`)."""
+        self.shape: tuple[Any, ...] | None = None
+        """What the field set of a status depends on, where its intake told (`api.status_fields`)."""
         self.valid: object = None
         """The schema under which this value was found valid and complete with defaults, or None."""
 
@@ -162,7 +164,7 @@ class ParsedCache:
         if self.held + cost > self.limit:
             self._turn = (self._turn + 1) % self.ADMIT_EVERY
             if self._turn:
-                section.drop_value()
+                section._value = None
                 return
         entries[key] = (section, cost)
         self.held += cost

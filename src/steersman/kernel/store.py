@@ -51,7 +51,9 @@ def waits_for(uid: str) -> str:
 def _owner_uids(obj: Object) -> tuple[str, ...]:
     meta = obj.meta.value
     owners = meta.get("ownerReferences") or ()
-    uids = tuple([owner["uid"] for owner in owners])
+    uids: tuple[str, ...] = ()
+    for owner in owners:
+        uids = (*uids, owner["uid"])
     if "finalizers" in meta and FOREGROUND in meta["finalizers"]:
         uids = (*uids, waits_for(meta["uid"]))
     for owner in owners:
@@ -380,10 +382,15 @@ class Store:
         self.rev = max(self.rev, obj.rv)
         self._account(old, obj)
         if self.config.compact:
-            kept = () if old is None else (old.status, old.spec, old.rest)
-            for section in (obj.status, obj.spec, obj.rest):
-                if section is not None and section not in kept and section._value is not None:
-                    PARSED.admit(section)
+            section = obj.status
+            if section is not None and section._value is not None and (old is None or section is not old.status):
+                PARSED.admit(section)
+            section = obj.spec
+            if section is not None and section._value is not None and (old is None or section is not old.spec):
+                PARSED.admit(section)
+            section = obj.rest
+            if section is not None and section._value is not None and (old is None or section is not old.rest):
+                PARSED.admit(section)
         return old
 
     def remove(self, key: Key, rev: int) -> Object | None:

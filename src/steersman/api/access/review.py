@@ -13,6 +13,7 @@ from steersman.api import errors, field_select, write
 from steersman.api.access.authz import Grant, Rbac
 from steersman.api.access.rbac import Ask
 from steersman.api.access.user import User, node_of
+from steersman.api.by import By
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.preconditions import WRONG_NAMESPACE
@@ -60,7 +61,7 @@ def take(kind: Kind | Named, body: Any, validation: str, warnings: list[str]) ->
         if body.get(field, wanted) != wanted:
             given = errors.show(body[field])
             raise errors.bad_request(f"{field} in the body is {given}, but the request is for {wanted}")
-    by = write.By("unknown", "", validation, "")
+    by = By("unknown", "", validation, "")
     named: Any = kind  # of either, only what both have is used
     mode = write.Mode(False, "", by, warnings)
     out: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": EMPTY}

@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol
 from steersman.api import errors
 from steersman.api.access.user import User, node_of
 from steersman.api.admission.plugin import CREATE, Answer, Ask, Attempt, Plugin, Verdict
+from steersman.api.by import Written
 from steersman.api.kinds import GK, Kind
-from steersman.api.write import Written
 from steersman.kernel.effect import Call, Outcome, Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store

@@ -15,7 +15,7 @@ from steersman.kernel.effect import Call, Outcome
 from steersman.kernel.object import Object
 
 if TYPE_CHECKING:
-    from steersman.api.write import Written  # which comes to import this module
+    from steersman.api.by import Written  # which comes to import this module
 
 
 class Broken(errors.Invalid):

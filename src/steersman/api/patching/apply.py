@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from steersman.api import errors, fields, managed, pod_parts, status_part, write
+from steersman.api.by import By, Written
 from steersman.api.crd import conversion
 from steersman.api.errors import Cause
 from steersman.api.intake import field_schema
@@ -21,7 +22,7 @@ from steersman.api.patching import apply_across, declared
 from steersman.api.patching.patch import same
 from steersman.api.patching.typed import merge, pruned
 from steersman.api.schema import Schema
-from steersman.api.write import By, Mode, Written
+from steersman.api.write import Mode
 from steersman.kernel.fieldset import FieldSet, difference, intersection, node
 from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, freeze

@@ -11,10 +11,10 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import errors, go_unstructured, preconditions, write
+from steersman.api.by import By, Written
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.patching import patch
 from steersman.api.patching.strategic import strategic_merge
-from steersman.api.write import By, Written
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY

@@ -18,6 +18,7 @@ from steersman.api.rules import rules
 from steersman.api.rules.rules import IMMUTABLE, NEGATIVE, Causes
 from steersman.api.times import MICRO, parse_time
 from steersman.kernel.store import FOREGROUND
+from steersman.kernel.value import Frozen
 
 ANNOTATIONS_MAX: Final = 256 * 1024
 """Bytes of all annotation keys and values together."""
@@ -55,6 +56,14 @@ _NAMES: Final[Mapping[tuple[str, str], Check]] = {
 def _name(check: Check, text: str) -> tuple[Cause, ...]:
     problems = check(text)  # most names are new, so remembering does not help
     return tuple([Cause.invalid("metadata.name", text, problem) for problem in problems]) if problems else ()
+
+
+REMEMBERED: Final = 1 << 12
+MAX_REMEMBERED_LABELS: Final = 16
+"""Together they bound what `_fine` keeps alive to some 20 MB: valid keys and values are short."""
+_fine: dict[int, Frozen] = {}
+"""Labels with which nothing is wrong: the pods of one template share them. They are kept alive, so that an id stays
+its own."""
 
 
 @lru_cache(rules.CHECKED)
@@ -127,10 +136,14 @@ def metadata(kind: Kind, meta: Mapping[str, Any]) -> Causes:
         out.append(Cause.forbidden("metadata.namespace", "not allowed on this type"))
     if meta.get("generation", 0) < 0:
         out.append(Cause.invalid("metadata.generation", meta["generation"], NEGATIVE))
-    if found := meta.get("labels"):
+    if (found := meta.get("labels")) and _fine.get(id(found)) is not found:
         for key, value in found.items():
             if causes := _label(key, value):
                 out += causes
+        if type(found) is Frozen and not out and len(found) <= MAX_REMEMBERED_LABELS:
+            if len(_fine) >= REMEMBERED:
+                _fine.clear()
+            _fine[id(found)] = found
     if found := meta.get("annotations"):
         _annotations(out, found)
     if found := meta.get("ownerReferences"):

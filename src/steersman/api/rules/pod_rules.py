@@ -190,10 +190,10 @@ def pod_status(out: Causes, path: str, status: Object) -> None:
     if phase and phase not in PHASES:
         chosen(out, f"{path}.phase", phase, PHASES)
     for field in ("podIPs", "hostIPs"):
-        for index, address in enumerate(status.get(field, ())):
+        for address in status.get(field, ()):
             text = address.get("ip") or ""
-            if not _is_ip(text):
-                ip(out, f"{path}.{field}[{index}]", text)
+            if not _IPV4.fullmatch(text):
+                ip(out, f"{path}.{field}[{status[field].index(address)}]", text)
     name = status.get("nominatedNodeName")
     if name:
         rules.named(out, f"{path}.nominatedNodeName", name, rules.dns_subdomain)
