@@ -96,7 +96,7 @@ class Heads:
         """Why this process writes no more, once it does not."""
         self.on_stop: Callable[[JournalError], None] = lambda error: None
         """Called once, when writing has to end for good: another writer took the journal, say."""
-        self._large = Large(self)
+        self._large = Large()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread = 0
         """The loop's, as `threading.get_ident` has it."""
@@ -184,7 +184,7 @@ class Heads:
         request = request if trail else request._replace(now=self.now())
         large = large or (is_large(self.tentative.get(request.key)) and request.verb != "create")
         if large or self._large.busy:
-            self._large.put(Waiting(request, origin, future, trail, large))
+            self._large.put(self, Waiting(request, origin, future, trail, large))
         else:
             self.begin_now(request, origin, future, trail)
 

@@ -36,10 +36,10 @@ class Waiting(NamedTuple):
 
 
 class Large:
-    """The large writes of one pair of heads. All methods are called from the event loop's thread."""
+    """The large writes of one pair of heads, which it knows only while it works: a deleted workspace is gone at once.
+    All methods are called from the event loop's thread."""
 
-    def __init__(self, heads: Heads) -> None:
-        self._heads = heads
+    def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._small: deque[Waiting] = deque()
         self._next: deque[Waiting] = deque()
@@ -49,20 +49,19 @@ class Large:
         """Whether one is being looked at, so that nobody may write."""
         return self._task is not None
 
-    def put(self, waiting: Waiting) -> None:
+    def put(self, heads: Heads, waiting: Waiting) -> None:
         """Takes a request: a large one, or any while one is looked at."""
         (self._next if waiting.large else self._small).append(waiting)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = asyncio.get_running_loop().create_task(self._run(heads))
 
     async def close(self) -> None:
         """Waits for what is looked at; the heads refuse all of it."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def _run(self) -> None:
+    async def _run(self, heads: Heads) -> None:
         """One large request after the other, with the small ones between them."""
-        heads = self._heads
         try:
             while self._next:
                 each = self._next.popleft()
@@ -79,17 +78,17 @@ class Large:
                     heads.conclude(request, origin, future, trail, outcome, True)
                 else:  # a failed append has thrown away what it was judged by
                     self._next.append(each)
-                self._let_small_go()
+                self._let_small_go(heads)
         finally:
             self._task = None
-            self._let_small_go()
+            self._let_small_go(heads)
             if self._next:
-                self.put(self._next.popleft())
+                self.put(heads, self._next.popleft())
 
-    def _let_small_go(self) -> None:
+    def _let_small_go(self, heads: Heads) -> None:
         for _ in range(len(self._small)):
             request, origin, future, trail, _ = self._small.popleft()
-            self._heads.begin_now(request, origin, future, trail)
+            heads.begin_now(request, origin, future, trail)
 
 
 def _given(draws: Draws) -> Draws:
