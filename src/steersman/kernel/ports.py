@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from typing import Any, Protocol
 
-from steersman.kernel.streams import LogQuery, Session, Target, Tunnel
+from steersman.kernel.streams import LogQuery, Session, Site, Target, Tunnel
 
 
 class Clock(Protocol):
@@ -45,7 +45,7 @@ class Nodes(Protocol):
 
 
 class NodeStreams(Protocol):
-    """What the node of a pod answers: logs, exec, attach, port-forward.
+    """What the node of a pod answers: logs, exec, attach, port-forward; and what it answers on its own ports.
 
     Every call has two steps, as an HTTP upgrade has: awaiting it raises `Refused` (`api.errors`) while the client can
     still be told so by a status code; what it returns is the session itself.
@@ -62,6 +62,9 @@ class NodeStreams(Protocol):
 
     def forward(self, target: Target, port: int) -> Awaitable[Tunnel]:
         """A connection to a port of a pod; `target.container` is ""."""
+
+    def dial(self, site: Site, port: int) -> Awaitable[Tunnel]:
+        """A connection to a port of the node itself; its kubelet listens on 10250."""
 
 
 class Host(Protocol):

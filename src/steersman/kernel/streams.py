@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from steersman.kernel.object import Object
@@ -15,6 +15,13 @@ class Target(NamedTuple):
     pod: Object
     container: str
     changes: Callable[[], AsyncIterator[Object]]
+
+
+class Site(NamedTuple):
+    """A node itself. `pods` gives those that are bound to it now."""
+
+    node: Object
+    pods: Callable[[], Iterable[Object]]
 
 
 class LogQuery(NamedTuple):

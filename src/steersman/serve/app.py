@@ -63,7 +63,7 @@ from steersman.serve.options import ListOptions, list_options, revision, watch_n
 from steersman.serve.render import in_form
 from steersman.serve.route import Route, resource_route, segments_of
 from steersman.serve.scale import read_scale, write_scale
-from steersman.serve.served import DEPRECATED, Served
+from steersman.serve.served import DEPRECATED, PROXIED, PROXY, Served
 from steersman.serve.streams.connect import connect
 from steersman.serve.streams.logs import log_answer
 from steersman.serve.streams.target import POD
@@ -71,6 +71,7 @@ from steersman.serve.table.columns import columns_of
 from steersman.serve.table.computed import COMPUTED, Seen, objects
 from steersman.serve.telemetry import CONTENT_TYPE as METRICS_TYPE
 from steersman.serve.telemetry import Asked, Telemetry
+from steersman.serve.upstream.proxy import proxied
 from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
 from steersman.serve.watchers import Watchers
@@ -260,9 +261,12 @@ class App:
     # -- resources ---------------------------------------------------------------------------------------------
 
     async def _resource(self, request: Request, user: User, ask: Ask, route: Route) -> Response:
-        verb = _verb(request, route)
+        proxy = route.part is not None and route.part.name == PROXY
+        verb = ask.verb if proxy else _verb(request, route)
         _check_same(ask, route, verb)
         request.labels = labels_of(route, verb)
+        if proxy:
+            return await proxied(self.backend, self.streams, request, route)
         allowed = route.part.verbs if route.part else VERBS if route.kind.custom else route.kind.verbs
         needs_namespace = verb in ("create", "deletecollection") and route.kind.namespaced
         if verb not in allowed or (needs_namespace and not route.namespace):
@@ -440,7 +444,8 @@ def labels_of(route: Route, verb: str) -> Asked:
     kind = route.kind
     scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
     shown = verb.upper() if verb.islower() else "other"
-    if route.part is not None and route.part.name in NODE_PARTS and kind.gk == POD:
+    part = route.part.name if route.part else ""
+    if (part in NODE_PARTS and kind.gk == POD) or (part == PROXY and kind.gk in PROXIED):
         shown = "CONNECT"  # as kube-apiserver counts what a node answers
     return Asked(shown, kind.group, kind.version, kind.plural, route.part.name if route.part else "", scope)
 

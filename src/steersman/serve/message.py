@@ -211,7 +211,7 @@ def _encoded(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
         phrase = "Unknown"
     lines = [f"HTTP/1.1 {status} {phrase}"]
     for name, value in headers:
-        if not name or not set(name) <= _TOKEN:
+        if not name or not set(name) <= TOKEN:
             raise ValueError(f"response header name {name!r} is not a token")
         if not _FORBIDDEN.isdisjoint(value):
             raise ValueError(f"response header {name} has a control character in its value")
@@ -221,5 +221,5 @@ def _encoded(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
 
 
 # RFC 9110 §5.6.2 and §5.5.
-_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _FORBIDDEN = frozenset("\r\n\0")

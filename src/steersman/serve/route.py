@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from steersman.api import errors
 from steersman.api.kinds import Kind
-from steersman.serve.served import Part, Served, part_of
+from steersman.serve.served import PROXY, Part, Served, part_of
 
 MAX_SEGMENTS: Final = 10
 """No path of the API has more than nine."""
@@ -33,10 +33,11 @@ def segments_of(raw_path: str) -> list[str]:
     """The decoded segments of a path, without the empty last one of a trailing slash.
 
     Split before decoding, so that an encoded slash stays part of a name (and is then refused as a name).
-    Raises ApiError 404 for paths that are longer than any of ours.
+    What is behind MAX_SEGMENTS of a resource path stays together, for whoever is asked through a proxy. Raises ApiError
+    404 for other paths that are longer than any of ours.
     """
     parts = raw_path.strip("/").split("/", MAX_SEGMENTS)
-    if len(parts) > MAX_SEGMENTS:
+    if len(parts) > MAX_SEGMENTS and parts[0] not in ("api", "apis"):
         raise errors.resource_not_found()
     return [unquote(part) if "%" in part else part for part in parts if part]
 
@@ -53,7 +54,7 @@ def resource_route(served: Served, segments: list[str]) -> Route:
         namespace, rest = rest[1], rest[2:]
     plural, name, part_name = (*rest, "", "", "")[:3]
     kind = served.find(group, version, plural)
-    if kind is None or len(rest) > 3 or (namespace and not kind.namespaced):
+    if kind is None or (len(rest) > 3 and part_name != PROXY) or (namespace and not kind.namespaced):
         raise _not_found(served.hint(group, version, plural))
     if kind.namespaced and not namespace and name:
         raise _not_found(f"{kind.plural} are in namespaces")

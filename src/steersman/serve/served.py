@@ -42,6 +42,10 @@ STREAMED: Final[frozenset[tuple[str, GK]]] = frozenset(
 )
 """Subresources that are connections to a node."""
 
+PROXY: Final = "proxy"
+"""The subresource behind which somebody else answers."""
+PROXIED: Final[frozenset[GK]] = frozenset({("", "Node"), ("", "Pod"), ("", "Service")})
+
 
 class Part(NamedTuple):
     """A subresource as it is served."""
@@ -81,6 +85,8 @@ def parts_of(kind: Kind) -> tuple[Part, ...]:
             verbs = ("get", "patch", "update")
         elif (endpoint.name, kind.gk) in STREAMED:
             verbs = ("create", "get")
+        elif endpoint.name == PROXY and kind.gk in PROXIED:
+            verbs = ("create", "delete", "get", "patch", "update")
         elif (endpoint.name, kind.gk) == ("log", ("", "Pod")):
             verbs = ("get",)
         elif (endpoint.name, kind.gk) == ("finalize", ("", "Namespace")):

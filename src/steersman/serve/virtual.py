@@ -13,8 +13,9 @@ from typing import Final
 
 from steersman.api.errors import bad_request, internal, quote
 from steersman.kernel.object import Object
-from steersman.kernel.streams import Duplex, LogQuery, Session, Streams, Target, Tunnel
+from steersman.kernel.streams import Duplex, LogQuery, Session, Site, Streams, Target, Tunnel
 from steersman.nodes.logs import Line, chosen, is_running, lines, no_log, written
+from steersman.serve.kubelet import KUBELET, kubelet
 
 Program = Callable[[Streams, Sequence[str], Object], Awaitable[int]]
 """Runs a command: its streams, its words from the command's name on, the pod. Returns the exit code."""
@@ -69,6 +70,15 @@ class VirtualStreams:
         if serve is None:
             raise bad_request(_nothing_runs(target, f"port {port}"))
         return lambda duplex: serve(duplex, target.pod)
+
+    async def dial(self, site: Site, port: int) -> Tunnel:
+        """See NodeStreams."""
+        if port != KUBELET:
+            name = site.node.key.name
+            raise bad_request(
+                f"node {name} is a virtual node, where nothing but the kubelet answers, on port {KUBELET}"
+            )
+        return lambda duplex: kubelet(site, duplex)
 
 
 def _running(target: Target) -> None:

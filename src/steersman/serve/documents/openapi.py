@@ -23,7 +23,7 @@ from steersman.api.schema import SchemaError
 from steersman.serve.documents.openapi_schema import Components, name_of, ref
 from steersman.serve.documents.overlay import laid_over, overlays, overlays_digest
 from steersman.serve.message import Request, Response
-from steersman.serve.served import Part, Served, parts_of
+from steersman.serve.served import PROXY, Part, Served, parts_of
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 ACTIONS: Final = {
@@ -54,7 +54,7 @@ _LIST: Final = [
     *[_query(n, "boolean") for n in ("allowWatchBookmarks", "sendInitialEvents", "watch")],
 ]
 _WRITE: Final = [_query(n, "string") for n in ("dryRun", "fieldManager", "fieldValidation")]
-_METHODS: Final = {"create": "post", "update": "put", "get": "get"}
+_METHODS: Final = {"create": "post", "update": "put", "get": "get", "patch": "patch", "delete": "delete"}
 _OPENED: Final = [
     _query("container", "string"),
     *[_query(n, "boolean") for n in ("stderr", "stdin", "stdout", "tty")],
@@ -63,6 +63,7 @@ _ANSWERED: Final[dict[str, list[dict[str, Any]]]] = {
     "attach": _OPENED,
     "exec": [*_OPENED, _query("command", "string")],
     "portforward": [_query("ports", "integer")],
+    "proxy": [_query("path", "string")],
     "log": [
         *[_query(n, "string") for n in ("container", "sinceTime")],
         *[_query(n, "boolean") for n in ("follow", "previous", "timestamps", "insecureSkipTLSVerifyBackend")],
@@ -191,7 +192,10 @@ def document(path: str, kinds: Sequence[Kind], texts: Mapping[str, Any]) -> dict
             paths[f"/{path}/{kind.plural}"] = _collection(kind, name, with_create=False)
         paths[root + "/{name}"] = _item(kind, name)
         for part in parts_of(kind):
-            paths[f"{root}/{{name}}/{part.name}"] = _part(kind, part, components)
+            paths[f"{root}/{{name}}/{part.name}"] = answered = _part(kind, part, components)
+            if part.name == PROXY:
+                below_it = [*answered["parameters"], {**answered["parameters"][0], "name": "path"}]
+                paths[f"{root}/{{name}}/{part.name}/{{path}}"] = {**answered, "parameters": below_it}
     for definition in ("DeleteOptions", "ListMeta", "Patch", "Status"):
         schema = Kinds.definition(META + definition)
         components.add(META + definition, schema, _meta_kinds(definition, kinds[0]))

@@ -1,0 +1,207 @@
+"""One HTTP/1.1 exchange with whoever answers: a request written, its answer streamed back, or the bytes handed over.
+
+The answer is never held as a whole: its client sets the pace. Headers that belong to one connection stay on it
+(RFC 9110 §7.6.1). Source of what else a proxy does with headers: Go's net/http/httputil ReverseProxy and apimachinery
+pkg/util/proxy/upgradeaware.go, release 1.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Final, NamedTuple
+
+import httptools
+
+from steersman.serve.message import TOKEN, Request, Response
+from steersman.serve.streams.pipe import Pipe
+from steersman.serve.upstream.line import Line
+
+MAX_HEAD: Final = 64 << 10
+"""Bytes of status line and headers."""
+CHUNK: Final = 64 << 10
+HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_OURS: Final = HOP_BY_HOP | {"host", "content-length", "expect"}
+"""Headers of a request that are written anew."""
+Headers = list[tuple[str, str]]
+
+
+class Failed(Exception):
+    """The other side gave no answer that could be understood; the text says what it did."""
+
+
+class Sent(NamedTuple):
+    """What is asked: `target` is path and query as they are sent."""
+
+    method: str
+    target: str
+    host: str
+    headers: Headers
+    body: bytes = b""
+    upgrade: str = ""
+
+
+def forwarded(request: Request, dropped: Iterable[str] = ()) -> Headers:
+    """The headers of a client's request that go on, without `dropped`, and whose request it was."""
+    gone = _OURS | {name.strip().lower() for name in request.headers.get("connection").split(",")} | set(dropped)
+    kept = [(name, value) for name, value in request.headers if name not in gone]
+    if request.peer is not None:
+        before = request.headers.get("x-forwarded-for")
+        kept = [(name, value) for name, value in kept if name != "x-forwarded-for"]
+        kept.append(("x-forwarded-for", f"{before}, {request.peer[0]}" if before else request.peer[0]))
+    return kept
+
+
+class _Answer:
+    """Collects what the parser finds."""
+
+    def __init__(self) -> None:
+        self.headers: Headers = []
+        self.size = 0
+        self.begun = False
+        self.done = False
+        self.pieces: list[bytes] = []
+        self.parser: httptools.HttpResponseParser | None = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.size += len(name) + len(value)
+        if self.size > MAX_HEAD:
+            raise Failed("the answer has too many headers")
+        if not self.begun:
+            self.headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        assert self.parser is not None
+        self.begun = self.status >= 200 or self.status == 101
+        if not self.begun:  # an interim answer: the one that counts is still to come
+            self.headers = []
+
+    def on_body(self, data: bytes) -> None:
+        self.pieces.append(data)
+
+    def on_message_complete(self) -> None:
+        self.done = self.begun
+
+    @property
+    def status(self) -> int:
+        assert self.parser is not None
+        return int(self.parser.get_status_code())
+
+
+async def exchanged(line: Line, sent: Sent) -> Response:
+    """The answer, as its head came in; the line is closed with it. Raises `Failed` and OSError, the line closed."""
+    try:
+        return await _exchanged(line, sent)
+    except BaseException:
+        await line.close()
+        raise
+
+
+async def _exchanged(line: Line, sent: Sent) -> Response:
+    line.writer.write(_written(sent))
+    await line.writer.drain()
+    answer = _Answer()
+    answer.parser = parser = httptools.HttpResponseParser(answer)
+    rest, read = b"", 0
+    while not answer.begun:
+        data = await line.reader.read(CHUNK)
+        read += len(data)
+        if not data:
+            raise Failed("EOF")
+        if read > MAX_HEAD + CHUNK:
+            raise Failed("the answer has too many headers")
+        rest = _fed(parser, data)
+    if answer.status == 101:
+        kept = [(name, value) for name, value in answer.headers if name != "content-length"]
+        return Response(101, _safe(kept), takeover=_takeover(line, rest))
+    headers = _kept(answer.headers)
+    if sent.method == "HEAD" or answer.status in (204, 304):
+        await line.close()
+        return Response(answer.status, headers)
+    return Response(answer.status, headers, _body(line, parser, answer))
+
+
+def _written(sent: Sent) -> bytes:
+    lines = [f"{sent.method} {sent.target} HTTP/1.1", f"Host: {sent.host}"]
+    lines += [f"{name}: {value}" for name, value in sent.headers]
+    lines += ["Connection: Upgrade", f"Upgrade: {sent.upgrade}"] if sent.upgrade else ["Connection: close"]
+    if sent.body or sent.method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {len(sent.body)}")
+    return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + sent.body
+
+
+def _fed(parser: httptools.HttpResponseParser, data: bytes) -> bytes:
+    """What came behind an upgrade. Raises `Failed`."""
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade as upgrade:
+        return data[upgrade.args[0] :]
+    except httptools.HttpParserCallbackError as error:
+        raise error.__context__ if isinstance(error.__context__, Failed) else Failed(str(error)) from None
+    except httptools.HttpParserError as error:
+        raise Failed(f"malformed HTTP response: {error}") from None
+    return b""
+
+
+async def _body(line: Line, parser: httptools.HttpResponseParser, answer: _Answer) -> AsyncIterator[bytes]:
+    try:
+        while True:
+            if answer.pieces:
+                yield b"".join(answer.pieces)
+                answer.pieces.clear()
+            if answer.done:
+                return
+            data = await line.reader.read(CHUNK)
+            if not data:  # its end, where the answer did not say how long it is
+                if any(name in ("content-length", "transfer-encoding") for name, _ in answer.headers):
+                    raise ConnectionResetError("the answer broke off")
+                return
+            _fed(parser, data)
+    finally:
+        await line.close()
+
+
+def _kept(headers: Headers) -> Headers:
+    listed = {part.strip().lower() for name, value in headers if name == "connection" for part in value.split(",")}
+    return _safe([(name, value) for name, value in headers if name not in HOP_BY_HOP and name not in listed])
+
+
+def _safe(headers: Headers) -> Headers:
+    """Those that can be passed on: a name is a token, and a value has no line breaks."""
+    return [(name, value) for name, value in headers if name and set(name) <= TOKEN and not set(value) & set("\r\n\0")]
+
+
+def _takeover(line: Line, rest: bytes) -> Callable[[Pipe], Awaitable[None]]:
+    async def carried(pipe: Pipe) -> None:
+        async def up() -> None:
+            while True:
+                line.writer.write(await pipe.read())
+                await line.writer.drain()
+
+        async def down() -> None:
+            data = rest or await line.reader.read(CHUNK)
+            while data:
+                await pipe.write(data)
+                data = await line.reader.read(CHUNK)
+
+        upward = asyncio.create_task(up())
+        try:
+            await down()
+        finally:
+            upward.cancel()
+            await asyncio.gather(upward, return_exceptions=True)
+            await line.close()
+
+    return carried
