@@ -5,11 +5,14 @@ import asyncio
 import pytest
 
 from steersman.api.errors import AlreadyExists, InternalError
+from steersman.api.kinds import Kinds
 from steersman.api.policy import default_policy
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Call, Request
 from steersman.kernel.object import Key
 from steersman.serve.memory import FIRST_OBJECTS, NAMESPACES, MemoryBackend
+from steersman.serve.registration import local_services
+from steersman.serve.served import Served
 from steersman.serve.wakeups import Wakeups
 from tests.serve.harness import in_loop
 from tests.serve.plane import configmap, pod
@@ -27,7 +30,8 @@ def test_writes_events_and_revisions():
     backend.bootstrap()
     backend.bootstrap()
     assert backend.store.count(("", "Namespace")) == len(NAMESPACES)
-    assert backend.store.rev == len(FIRST_OBJECTS) + len(default_policy())
+    served = len(list(local_services(Served(Kinds.builtin()).groups)))
+    assert backend.store.rev == len(FIRST_OBJECTS) + len(default_policy()) + served
     reply = backend.write_now(create(pod()))
     assert reply.code == 201 and reply.obj.rv == backend.store.rev
     with pytest.raises(AlreadyExists):

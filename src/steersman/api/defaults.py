@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from steersman.api import pod_defaults, zeros
 from steersman.api.filling import each, elements, inside, lacking, put, unset
 from steersman.api.kinds import Kind
-from steersman.api.rules import admission_rules, flow_rules, quota_rules
+from steersman.api.rules import admission_rules, flow_rules, quota_rules, registration_rules
 from steersman.api.schema import Schema
 from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
 
@@ -412,6 +412,7 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("", "LimitRange", "spec"): quota_rules.fill_limits,
     (*flow_rules.SCHEMA, "spec"): flow_rules.fill_schema,
     (*flow_rules.LEVEL, "spec"): flow_rules.fill_level,
+    (*registration_rules.GK, "spec"): registration_rules.fill_spec,
     ("networking.k8s.io", "NetworkPolicy", "spec"): _network_policy,
     ("networking.k8s.io", "IngressClass", "spec"): _ingress_class,
     ("resource.k8s.io", "ResourceClaim", "spec"): _claim_requests,

@@ -31,6 +31,7 @@ from steersman.api.rules import (
     network_rules,
     pod_rules,
     quota_rules,
+    registration_rules,
     role_rules,
     rules,
     scaling_rules,
@@ -298,6 +299,7 @@ _RULES: Final[Mapping[Where, Rule]] = {
     ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): class_rules.preemption,
     ("node.k8s.io", "RuntimeClass", "handler"): class_rules.handler,
     ("node.k8s.io", "RuntimeClass", "overhead"): class_rules.overhead,
+    (*registration_rules.GK, "status"): registration_rules.status,
     (_RBAC, "Role", "rules"): role_rules.role,
     (_RBAC, "ClusterRole", "rules"): role_rules.cluster_role,
     (_RBAC, "ClusterRole", "aggregationRule"): role_rules.aggregation,
@@ -341,6 +343,7 @@ WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]],
     ("scheduling.k8s.io", "PriorityClass"): class_rules.priority,
     flow_rules.SCHEMA: flow_rules.schema,
     flow_rules.LEVEL: flow_rules.level,
+    registration_rules.GK: registration_rules.service,
 }
 """What is judged of several parts together, or with the name."""
 

@@ -30,6 +30,7 @@ from steersman.controllers.node_ttl import NodeTtl
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
 from steersman.controllers.protection import AttributesProtection, ClaimProtection, VolumeProtection
+from steersman.controllers.registration import ApiServiceRegistration
 from steersman.controllers.replicaset import ReplicaSet, ReplicationController
 from steersman.controllers.resourcequota import ResourceQuotaController
 from steersman.controllers.root_ca import RootCA
@@ -70,6 +71,7 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     TokenSecrets,
     RootCA,
     ClusterRoleAggregation,
+    ApiServiceRegistration,
     ResourceQuotaController,
     CertificateApproving,
     CertificateSigning,

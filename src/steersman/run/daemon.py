@@ -32,6 +32,7 @@ from steersman.run.workspace import KUBELET, SCHEDULER, Audit, Shared, Workspace
 from steersman.run.workspaces import Workspaces
 from steersman.serve.audit.log import AuditLog
 from steersman.serve.audit.policy import EVERYTHING, read_policy
+from steersman.serve.credentials.front_proxy import front_proxy
 from steersman.serve.credentials.kubeconfig import admin_token, load_tokens, save_tokens, write_kubeconfig
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority, renew, server_context
@@ -128,6 +129,7 @@ class ControlPlane:
             settings.streams,
             settings.stages,
             self._audit(),
+            front=front_proxy(place.pki),
         )
         stack.callback(shared.crew.close)
         root = self.root = Workspace(place.journal, shared)

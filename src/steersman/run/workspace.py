@@ -38,11 +38,15 @@ from steersman.serve.app import App
 from steersman.serve.audit.log import AuditLog
 from steersman.serve.audit.policy import Policy as AuditPolicy
 from steersman.serve.audit.trail import Auditor
+from steersman.serve.credentials.front_proxy import published
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.hooks import Hooks
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
+from steersman.serve.registration import local_services
+from steersman.serve.served import Served
+from steersman.serve.upstream.aggregator import FrontProxy
 
 log = logging.getLogger("steersman.run")
 
@@ -89,6 +93,8 @@ class Shared:
     """Threads of controllers and components."""
     seed: Seed = field(default_factory=Seed)
     """What every new workspace has, once one has been made."""
+    front: tuple[FrontProxy, Authority] | None = None
+    """The certificate that aggregated API servers know this one by, and who signed it."""
 
 
 class Workspace:
@@ -107,6 +113,8 @@ class Workspace:
         checks = {"journal": self.heads.trouble}
         auditor = None if shared.audit is None else Auditor(*shared.audit[:2], self.heads.now, shared.audit.workspace)
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams, auditor)
+        self.app.aggregator.front = shared.front[0] if shared.front is not None else None
+        self._aggregating: asyncio.Task[None] | None = None
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
         drivers = {**OUTSIDE, **shared.drivers}
         components = _components(shared.without, shared.stages)
@@ -121,9 +129,10 @@ class Workspace:
         if new and seed.objects:
             await self.heads.bear(seed.sprout(self.heads.now()), APISERVER)
         else:
-            first = [self._make(key, body) for key, body in FIRST_OBJECTS if store.get(key) is None]
+            objects = (*FIRST_OBJECTS, *local_services(Served(Kinds.builtin()).groups))
+            first = [self._make(key, body) for key, body in objects if store.get(key) is None]
             await asyncio.gather(*first, *[self._policy(key, body) for key, body in default_policy()])
-            await self._publish()
+            await asyncio.gather(self._publish(), self.app.aggregator.tell_local())
             if new:
                 seed.keep(store)
         await make_nodes(self.heads, self._shared.virtual_nodes)
@@ -133,9 +142,13 @@ class Workspace:
         self.app.url = url
         self._loops.start()
         self._started = True
+        self._aggregating = asyncio.get_running_loop().create_task(self.app.aggregator.run())
 
     async def stop(self) -> None:
         """Ends the controllers; reconciles in flight may end within `GRACE_SECONDS`."""
+        if self._aggregating is not None:
+            self._aggregating.cancel()
+            await asyncio.gather(self._aggregating, return_exceptions=True)
         if self._started:
             for name in await asyncio.to_thread(self._loops.stop, GRACE_SECONDS):
                 log.warning("%s did not stop within %.0f s and is left behind", name, GRACE_SECONDS)
@@ -160,13 +173,16 @@ class Workspace:
             await self.heads.write(Request("patch", key, patch, actor=APISERVER, manager="steersman", options=options))
 
     async def _publish(self) -> None:
-        """The authority's certificate where clients and controllers look for it, as kube-apiserver publishes it."""
+        """The certificates of authorities where clients and controllers look for them, as kube-apiserver publishes
+        them."""
         data = {SOURCE_FIELD: self._shared.authority.pem.decode("ascii")}
+        if self._shared.front is not None:
+            data.update(published(self._shared.front[1]))
         found = self.heads.store.get(SOURCE)
         if found is None:
             meta = {"name": SOURCE.name, "namespace": SOURCE.namespace}
             await self._make(SOURCE, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
-        elif found.value.get("data", {}).get(SOURCE_FIELD) != data[SOURCE_FIELD]:
+        elif found.value.get("data", {}) != data:
             request = Request("patch", SOURCE, {"data": data}, actor=APISERVER, manager="steersman")
             await self.heads.write(request)
 

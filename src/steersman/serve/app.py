@@ -71,6 +71,7 @@ from steersman.serve.table.columns import columns_of
 from steersman.serve.table.computed import COMPUTED, Seen, objects
 from steersman.serve.telemetry import CONTENT_TYPE as METRICS_TYPE
 from steersman.serve.telemetry import Asked, Telemetry
+from steersman.serve.upstream.aggregator import Aggregator, Remote
 from steersman.serve.upstream.proxy import proxied
 from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
@@ -122,7 +123,6 @@ class App:
         self.health = Health(checks)
         self.telemetry = Telemetry()
         self.numbers = numbers
-        self.started = backend.now()
         self.access = Access(backend, tokens)
         self.url = ""
         """Where clients reach it, for documents that must say so."""
@@ -131,7 +131,8 @@ class App:
         self.audiences = Audiences(lambda: backend.store.rev)
         self.converter = Converter(backend, Hooks())
         self.lists = Lists()
-        self._documents: tuple[object, Served, Discovery, OpenApi, OpenApiV2] | None = None
+        self.aggregator = Aggregator(backend, lambda: self.streams)
+        self._documents: tuple[tuple[object, int], Served, Discovery, OpenApi, OpenApiV2] | None = None
 
     async def __call__(self, request: Request) -> Response:
         """Answers one request; never raises but for its own cancellation."""
@@ -172,6 +173,9 @@ class App:
         if request.trail is not None:
             request.trail.decided(self.access.decide(user, ask))
         self.access.authorize(user, ask)
+        remote = self._remote(segments)
+        if remote is not None:
+            return await self.aggregator.answer(remote, request, user)
         if not ask.path:
             if self._is_nowhere(segments):
                 return text_answer(NOT_FOUND, 404)
@@ -192,14 +196,26 @@ class App:
             return await self._current()[3].answer(request)
         return self._document(request, segments)
 
+    def _remote(self, segments: list[str]) -> Remote | None:
+        """Who else answers to a path, if somebody does."""
+        remotes = self.aggregator.remotes()
+        if not remotes:
+            return None
+        if segments[:2] == ["openapi", "v3"]:
+            segments = segments[2:] if len(segments) == 5 else []
+        return remotes.get((segments[1], segments[2])) if segments[:1] == ["apis"] and len(segments) > 2 else None
+
     def _current(self) -> tuple[Served, Discovery, OpenApi, OpenApiV2]:
         """What is served, made anew when the registry of kinds is another one."""
         kinds = self.backend.api.at(self.backend.store)
-        if self._documents is None or self._documents[0] is not kinds:
+        self.aggregator.remotes()  # counts a change that nobody has asked about yet
+        found = self._documents
+        if found is None or found[0][0] is not kinds or found[0][1] != self.aggregator.changes:
             served = Served(kinds)
-            openapi = OpenApi(served)
-            self._documents = (kinds, served, Discovery(served), openapi, OpenApiV2(openapi))
-        return self._documents[1:]
+            openapi = OpenApi(served, self.aggregator.documents)
+            discovery = Discovery(served, self.aggregator.elsewhere())
+            self._documents = found = ((kinds, self.aggregator.changes), served, discovery, openapi, OpenApiV2(openapi))
+        return found[1:]
 
     # -- paths that are no resources ---------------------------------------------------------------------------
 
@@ -319,7 +335,7 @@ class App:
     def _computed(self, request: Request, route: Route, shown: Shown) -> Response:
         """A get or a list of a kind whose objects are not stored."""
         backend, kind = self.backend, route.kind
-        seen = Seen(backend.store, self._current()[0].groups, self.health.found(), backend.now(), self.started)
+        seen = Seen(backend.store, self.health.found(), backend.now())
         found = objects(kind, seen)
         if route.name:
             for obj in found:

@@ -26,6 +26,8 @@ from steersman.kernel.store import Store
 from steersman.serve.asking import ASKED, MAX_BEGINS, Asked, Asking, Trail, too_often
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.hooks import Hooks
+from steersman.serve.registration import local_services
+from steersman.serve.served import Served
 from steersman.serve.wakeups import Wakeups
 
 NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -140,7 +142,7 @@ class MemoryBackend:
 
     def bootstrap(self) -> None:
         """Makes what every cluster has and this one lacks."""
-        for key, body in FIRST_OBJECTS:
+        for key, body in (*FIRST_OBJECTS, *local_services(Served(Kinds.builtin()).groups)):
             try:
                 self.write_now(Request("create", key, body, actor=APISERVER, manager="steersman", now=self.now()))
             except AlreadyExists:

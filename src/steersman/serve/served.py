@@ -11,7 +11,8 @@ from steersman.api.access.review import REVIEWS
 from steersman.api.aliases import aliases
 from steersman.api.crd.custom import version_rank
 from steersman.api.kinds import Kind, Kinds
-from steersman.serve.table.computed import COMPUTED, METRICS_KINDS, REGISTRATION, priority_of, readable
+from steersman.serve.registration import preference, priority_of
+from steersman.serve.table.computed import COMPUTED, METRICS_KINDS, readable
 
 GK = tuple[str, str]
 
@@ -113,12 +114,6 @@ def _versions(kinds: Kinds) -> Iterator[Kind]:
             yield from (other for other in kind.origin.siblings.values() if other.origin.is_served)
 
 
-def _preference(path: tuple[str, str]) -> tuple[bool, bool, int, str, str]:
-    """The order of groups: the core, the one that lists the others, then by the priority of their APIServices."""
-    group, version = path
-    return (group != "", group != REGISTRATION, -priority_of(group, version)[0], group, version)
-
-
 class Served:
     """The served kinds of one registry, as HTTP paths name them. Immutable."""
 
@@ -132,7 +127,7 @@ class Served:
                 self._by_path.setdefault((kind.group, kind.version), {})[kind.plural] = readable(kind)
         self.groups: dict[str, tuple[str, ...]] = {}
         """Group to its versions, best first; groups in the order in which clients are to prefer them."""
-        for group, version in sorted(self._by_path, key=_preference):
+        for group, version in sorted(self._by_path, key=lambda gv: (preference(gv[0], priority_of(*gv)[0]), gv[1])):
             versions = (*self.groups.get(group, ()), version)
             self.groups[group] = tuple(sorted(versions, key=version_rank, reverse=True))
 

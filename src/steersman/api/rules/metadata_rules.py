@@ -14,7 +14,7 @@ from typing import Any, Final
 from steersman.api import names
 from steersman.api.errors import Cause, quote
 from steersman.api.kinds import Kind
-from steersman.api.rules import rules
+from steersman.api.rules import registration_rules, rules
 from steersman.api.rules.rules import IMMUTABLE, NEGATIVE, Causes
 from steersman.api.times import MICRO, parse_time
 from steersman.kernel.store import FOREGROUND
@@ -46,6 +46,7 @@ _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("apps", "StatefulSet"): names.dns1123_label,
     ("batch", "CronJob"): _cron_job_name,
     **dict.fromkeys(_SEGMENTS, names.path_segment),
+    registration_rules.GK: names.path_segment,
     (_RBAC, "Role"): names.path_segment,
     (_RBAC, "ClusterRole"): names.path_segment,
     (_RBAC, "RoleBinding"): names.path_segment,

@@ -6,20 +6,35 @@ and the aggregated one that kubectl asks for first. Shapes: Kubernetes API refer
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
+from steersman.api.crd.custom import version_rank
 from steersman.api.kinds import Kind
+from steersman.serve.registration import preference, priority_of
 from steersman.serve.served import Part, Served, parts_of
 
 
-class Discovery:
-    """The discovery documents of one set of kinds, rendered once each."""
+class Elsewhere(NamedTuple):
+    """A group version that another API server serves. `resources` are its APIResources, with subresources among them;
+    `available`: whether it answers now."""
 
-    def __init__(self, served: Served) -> None:
+    group: str
+    version: str
+    priority: int
+    available: bool
+    resources: Sequence[Mapping[str, Any]]
+
+
+class Discovery:
+    """The discovery documents of one set of kinds, rendered once each, with what others serve."""
+
+    def __init__(self, served: Served, elsewhere: Sequence[Elsewhere] = ()) -> None:
         self._served = served
+        self._elsewhere = {(each.group, each.version): each for each in elsewhere}
+        self._groups = _merged(served, elsewhere)
         self._rendered: dict[tuple[str, ...], bytes] = {}
 
     def versions(self) -> bytes:
@@ -32,14 +47,14 @@ class Discovery:
         """`/apis`: APIGroupList."""
 
         def document() -> dict[str, Any]:
-            groups = [self._group(name) for name in self._served.groups if name]
+            groups = [self._group(name) for name in self._groups if name]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
         return self._once(("apis",), document)
 
     def group(self, name: str) -> bytes | None:
         """`/apis/GROUP`: APIGroup; None when there is no such group."""
-        if not name or name not in self._served.groups:
+        if not name or name not in self._groups:
             return None
         return self._once(("group", name), lambda: {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)})
 
@@ -62,7 +77,7 @@ class Discovery:
         """The aggregated document of `/api` or `/apis`, in `apidiscovery.k8s.io/VERSION` (v2 or v2beta1)."""
 
         def document() -> dict[str, Any]:
-            names = [name for name in self._served.groups if bool(name) == (root == "apis")]
+            names = [name for name in self._groups if bool(name) == (root == "apis")]
             return {
                 "kind": "APIGroupDiscoveryList",
                 "apiVersion": f"apidiscovery.k8s.io/{version}",
@@ -79,16 +94,55 @@ class Discovery:
         return found
 
     def _group(self, name: str) -> dict[str, Any]:
-        versions = [{"groupVersion": f"{name}/{v}", "version": v} for v in self._served.groups[name]]
+        versions = [{"groupVersion": f"{name}/{v}", "version": v} for v in self._groups[name]]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def _discovered(self, name: str) -> dict[str, Any]:
         versions = []
-        for version in self._served.groups[name]:
+        for version in self._groups[name]:
+            remote = self._elsewhere.get((name, version))
+            if remote is not None:
+                shown = {"version": version, "resources": _discovered_elsewhere(remote)}
+                versions.append({**shown, "freshness": "Current" if remote.available else "Stale"})
+                continue
             resources = [_discovered_resource(kind) for kind in self._served.kinds_of(name, version)]
             versions.append({"version": version, "resources": resources, "freshness": "Current"})
         metadata = {"name": name} if name else {}
         return {"metadata": metadata, "versions": versions}
+
+
+def _merged(served: Served, elsewhere: Sequence[Elsewhere]) -> Mapping[str, tuple[str, ...]]:
+    """Group to versions, both best first, with the groups of others where their priority puts them."""
+    if not elsewhere:
+        return served.groups
+    groups = dict(served.groups)
+    priorities: dict[str, int] = {}
+    for each in elsewhere:
+        versions = {*groups.get(each.group, ()), each.version}
+        groups[each.group] = tuple(sorted(versions, key=version_rank, reverse=True))
+        if each.group not in served.groups:
+            priorities[each.group] = max(priorities.get(each.group, 0), each.priority)
+    order = sorted(groups, key=lambda group: preference(group, priorities.get(group) or priority_of(group, "")[0]))
+    return {group: groups[group] for group in order}
+
+
+def _discovered_elsewhere(remote: Elsewhere) -> list[dict[str, Any]]:
+    """An APIResourceList in the aggregated form: subresources stand in their resource."""
+    rows: dict[str, dict[str, Any]] = {}
+    for each in remote.resources:
+        name, _, part = str(each["name"]).partition("/")
+        kind = {"group": each.get("group") or remote.group, "version": each.get("version") or remote.version}
+        shown = {"responseKind": {**kind, "kind": each.get("kind") or ""}, "verbs": each.get("verbs") or []}
+        if part:
+            rows.setdefault(name, {"resource": name}).setdefault("subresources", []).append(
+                {"subresource": part, **shown}
+            )
+            continue
+        scope = "Namespaced" if each.get("namespaced") else "Cluster"
+        row = {"scope": scope, "singularResource": each.get("singularName") or "", **shown}
+        row |= {key: each[key] for key in ("shortNames", "categories") if each.get(key)}
+        rows[name] = {**rows.get(name, {"resource": name}), **row}
+    return list(rows.values())
 
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:

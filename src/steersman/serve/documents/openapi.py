@@ -88,8 +88,10 @@ _PARAMETERS: Final[dict[str, list[dict[str, Any]]]] = {
 class OpenApi:
     """The documents of one set of kinds."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, elsewhere: Mapping[tuple[str, str], Mapping[str, Any]] | None = None) -> None:
+        """`elsewhere`: what the index says of documents that others serve."""
         self._served = served
+        self._elsewhere = {f"apis/{g}/{v}": entry for (g, v), entry in (elsewhere or {}).items() if entry}
         self._digests: dict[str, str] = {}
         self._bodies: dict[str, bytes] = {}
         self._index: bytes | None = None
@@ -117,7 +119,7 @@ class OpenApi:
             paths = {
                 path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._digest(path)}"} for path in self._paths()
             }
-            self._index = orjson.dumps({"paths": paths})
+            self._index = orjson.dumps({"paths": {**paths, **self._elsewhere}})
         return self._index
 
     def all(self) -> dict[str, dict[str, Any]]:

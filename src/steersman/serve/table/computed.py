@@ -1,14 +1,13 @@
 """Kinds whose objects are not stored but worked out when somebody reads them; they can be read and nothing else.
 
-NodeMetrics and PodMetrics (`kubectl top`) come from what the virtual nodes say is used (`nodes.usage`), APIServices
-from the groups that are served, ComponentStatuses from the checks behind `/livez`. Sources of facts: metrics-server's
-API (k8s.io/metrics 0.36), the group priorities of kube-apiserver 1.36 (cmd/kube-apiserver/app/aggregator.go).
+NodeMetrics and PodMetrics (`kubectl top`) come from what the virtual nodes say is used (`nodes.usage`),
+ComponentStatuses from the checks behind `/livez`. Sources of facts: metrics-server's
+API (k8s.io/metrics 0.36).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -23,52 +22,17 @@ from steersman.nodes.usage import Use, container_use
 
 GK = tuple[str, str]
 METRICS: Final = "metrics.k8s.io"
-REGISTRATION: Final = "apiregistration.k8s.io"
 READ: Final = ("get", "list")
 WINDOW: Final = "30s"
 """Time a measurement spans; ours are of one moment, and clients want to see one."""
-PRIORITIES: Final = {
-    "": 18000,
-    "apps": 17800,
-    "events.k8s.io": 17750,
-    "authentication.k8s.io": 17700,
-    "authorization.k8s.io": 17600,
-    "autoscaling": 17500,
-    "batch": 17400,
-    "certificates.k8s.io": 17300,
-    "networking.k8s.io": 17200,
-    "policy": 17100,
-    "rbac.authorization.k8s.io": 17000,
-    "storage.k8s.io": 16800,
-    "admissionregistration.k8s.io": 16700,
-    "apiextensions.k8s.io": 16700,
-    "scheduling.k8s.io": 16600,
-    "coordination.k8s.io": 16500,
-    "node.k8s.io": 16300,
-    "discovery.k8s.io": 16200,
-    "resource.k8s.io": 16200,
-    "flowcontrol.apiserver.k8s.io": 16100,
-}
-VERSION_PRIORITIES: Final = {
-    ("", "v1"): 1,
-    ("autoscaling", "v2"): 30,
-    ("flowcontrol.apiserver.k8s.io", "v1"): 21,
-    ("resource.k8s.io", "v1"): 21,
-}
-METRICS_PRIORITY: Final = (100, 100)
-"""Those of metrics-server's own manifest."""
-CUSTOM_PRIORITY: Final = (1000, 100)
-"""groupMinimumPriority and versionPriority of the groups of custom kinds."""
 
 
 class Seen(NamedTuple):
-    """What computed objects are made of. `now` and `started` in microseconds; `checks` are name → what is wrong."""
+    """What computed objects are made of. `now` is in microseconds; `checks` are name → what is wrong."""
 
     store: Store
-    groups: Mapping[str, tuple[str, ...]]
     checks: Mapping[str, str]
     now: int
-    started: int
 
 
 def _metrics_kind(kind: str, plural: str, namespaced: bool) -> Kind:
@@ -82,13 +46,6 @@ def _metrics_kind(kind: str, plural: str, namespaced: bool) -> Kind:
 
 
 METRICS_KINDS: Final = (_metrics_kind("NodeMetrics", "nodes", False), _metrics_kind("PodMetrics", "pods", True))
-
-
-def priority_of(group: str, version: str) -> tuple[int, int]:
-    """groupPriorityMinimum and versionPriority of an APIService."""
-    if group in PRIORITIES:
-        return PRIORITIES[group], VERSION_PRIORITIES.get((group, version), 15)
-    return METRICS_PRIORITY if group == METRICS else CUSTOM_PRIORITY
 
 
 def readable(kind: Kind) -> Kind:
@@ -113,12 +70,6 @@ def _object(kind: Kind, meta: dict[str, Any], rev: int, rest: dict[str, Any]) ->
 
 def _frozen(value: dict[str, Any]) -> Frozen:
     return freeze(value)  # type: ignore[no-any-return]
-
-
-def _born(name: str, seen: Seen, **more: Any) -> dict[str, Any]:
-    """Metadata of an object that is there since the server started."""
-    uid = str(uuid.uuid5(uuid.NAMESPACE_URL, name))
-    return {"name": name, "uid": uid, "creationTimestamp": time_text(seen.started // MICRO), **more}
 
 
 def _measured(source: Object, seen: Seen) -> dict[str, Any]:
@@ -163,25 +114,6 @@ def _node_metrics(kind: Kind, seen: Seen) -> Iterator[Object]:
         yield _object(kind, _measured(node, seen), seen.store.rev, rest)
 
 
-def _api_services(kind: Kind, seen: Seen) -> Iterator[Object]:
-    for group, versions in seen.groups.items():
-        for version in versions:
-            if group == REGISTRATION:
-                continue  # what lists the others is not in the list
-            minimum, priority = priority_of(group, version)
-            labels = {"kube-aggregator.kubernetes.io/automanaged": "onstart" if group in PRIORITIES else "true"}
-            spec = {"version": version, "groupPriorityMinimum": minimum, "versionPriority": priority}
-            condition = {
-                "type": "Available",
-                "status": "True",
-                "lastTransitionTime": time_text(seen.started // MICRO),
-                "reason": "Local",
-                "message": "Local APIServices are always available",
-            }
-            rest = {"spec": {**spec, "group": group} if group else spec, "status": {"conditions": [condition]}}
-            yield _object(kind, _born(f"{version}.{group}", seen, labels=labels), seen.store.rev, rest)
-
-
 def _component_statuses(kind: Kind, seen: Seen) -> Iterator[Object]:
     for name, wrong in seen.checks.items():
         condition = {"type": "Healthy", "status": "False" if wrong else "True", "message": wrong or "ok"}
@@ -191,6 +123,5 @@ def _component_statuses(kind: Kind, seen: Seen) -> Iterator[Object]:
 COMPUTED: Final[Mapping[GK, Callable[[Kind, Seen], Iterator[Object]]]] = {
     (METRICS, "NodeMetrics"): _node_metrics,
     (METRICS, "PodMetrics"): _pod_metrics,
-    (REGISTRATION, "APIService"): _api_services,
     ("", "ComponentStatus"): _component_statuses,
 }

@@ -35,6 +35,8 @@ HOP_BY_HOP: Final = frozenset(
 )
 _OURS: Final = HOP_BY_HOP | {"host", "content-length", "expect"}
 """Headers of a request that are written anew."""
+_CLAIMS: Final = ("x-remote-", "impersonate-")
+"""What headers begin with that say who asks: no client may say it to others in our name."""
 Headers = list[tuple[str, str]]
 
 
@@ -56,7 +58,7 @@ class Sent(NamedTuple):
 def forwarded(request: Request, dropped: Iterable[str] = ()) -> Headers:
     """The headers of a client's request that go on, without `dropped`, and whose request it was."""
     gone = _OURS | {name.strip().lower() for name in request.headers.get("connection").split(",")} | set(dropped)
-    kept = [(name, value) for name, value in request.headers if name not in gone]
+    kept = [pair for pair in request.headers if pair[0] not in gone and not pair[0].startswith(_CLAIMS)]
     if request.peer is not None:
         before = request.headers.get("x-forwarded-for")
         kept = [(name, value) for name, value in kept if name != "x-forwarded-for"]
