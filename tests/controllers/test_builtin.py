@@ -10,6 +10,7 @@ from steersman.controllers.builtin import WITH, builtin, remaining, replacing
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
 from steersman.controllers.eventttl import EventTtl
+from steersman.controllers.registration import ApiServiceRegistration
 from steersman.controllers.replicaset import ReplicaSet
 from steersman.kernel.object import Key
 from tests.controllers.worlds import as_object, explore, make, template, user
@@ -39,6 +40,7 @@ def test_what_is_left_when_some_are_disabled_by_the_names_of_kubernetes():
     assert gone == {"deployment", "replicaset", "tokens-controller"} and remaining(["*"]) == [
         DefinitionController,
         EventTtl,
+        ApiServiceRegistration,
         IpAddresses,
     ]
     with pytest.raises(LookupError, match="no built-in controller 'deploy'"):

@@ -89,7 +89,7 @@ BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for 
 
 WITH: Final[Mapping[type[Controller], type[Controller]]] = {NodeLifecycle: NodeEvents}
 """What is off with another: in Kubernetes it is one controller."""
-API_SERVERS: Final = (DefinitionController, EventTtl, IpAddresses)
+API_SERVERS: Final = (DefinitionController, EventTtl, IpAddresses, ApiServiceRegistration)
 """What Kubernetes' API server does itself, and no kube-controller-manager takes over."""
 EVERY: Final = "*"
 KUBERNETES_NAMES: Final = {
