@@ -14,7 +14,11 @@ from steersman.kernel.object import Object, Section
 NONE: Final[frozenset[GK]] = frozenset(
     {("", name) for name in ("LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim")}
     | {("", name) for name in ("ResourceQuota", "Service")}
-    | {("coordination.k8s.io", "Lease"), ("certificates.k8s.io", "CertificateSigningRequest")}
+    | {
+        ("apiregistration.k8s.io", "APIService"),
+        ("coordination.k8s.io", "Lease"),
+        ("certificates.k8s.io", "CertificateSigningRequest"),
+    }
     | {("storage.k8s.io", name) for name in ("CSIDriver", "CSINode", "VolumeAttachment")}
     | {("autoscaling", "HorizontalPodAutoscaler"), ("networking.k8s.io", "ServiceCIDR")}
     | {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}

@@ -215,6 +215,7 @@ class Local:
         for name, groups in USERS.items():
             tokens.accept(self.tokens[name], Identity(name, tuple(groups), name))
         self.app = App(self.backend, tokens)
+        self.loop.run_until_complete(self.app.aggregator.tell_local())
 
     def close(self) -> None:
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())

@@ -60,7 +60,7 @@ def fill_level(spec: Any) -> Any:
 
 def schema(out: Causes, name: str, parts: Mapping[str, Any]) -> None:
     """A FlowSchema by the name of `name`."""
-    spec = _spec(parts)
+    spec = spec_of(parts)
     precedence, at = spec.get("matchingPrecedence") or 0, "spec.matchingPrecedence"
     if precedence <= 0:
         out.append(Cause.invalid(at, precedence, "must be a positive value"))
@@ -86,7 +86,8 @@ def schema(out: Causes, name: str, parts: Mapping[str, Any]) -> None:
         out.append(Cause.invalid("spec", spec, f"spec of '{name}' must equal the fixed value"))
 
 
-def _spec(parts: Mapping[str, Any]) -> Any:
+def spec_of(parts: Mapping[str, Any]) -> Any:
+    """The spec among the parts of an object, taken in already or not."""
     spec = parts.get("spec") or EMPTY
     return spec if isinstance(spec, dict) else spec.value
 
@@ -192,7 +193,7 @@ def _url(out: Causes, path: str, url: str) -> None:
 
 def level(out: Causes, name: str, parts: Mapping[str, Any]) -> None:
     """A PriorityLevelConfiguration by the name of `name`."""
-    spec = _spec(parts)
+    spec = spec_of(parts)
     kind, exempt, limited = spec.get("type") or "", spec.get("exempt"), spec.get("limited")
     if (name == "exempt") != (kind == "Exempt"):
         out.append(Cause.invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'"))

@@ -12,8 +12,8 @@ from typing import Any, Final
 from steersman.api import names
 from steersman.api.errors import Cause
 from steersman.api.filling import inside, unset
+from steersman.api.rules.flow_rules import spec_of
 from steersman.api.rules.rules import Causes, Object
-from steersman.kernel.value import EMPTY
 
 GROUP: Final = "apiregistration.k8s.io"
 GK: Final = (GROUP, "APIService")
@@ -36,8 +36,7 @@ def fill_spec(spec: Any) -> Any:
 
 def service(out: Causes, name: str, parts: Mapping[str, Any]) -> None:
     """An APIService by the name of `name`."""
-    section = parts.get("spec")
-    spec: Object = EMPTY if section is None else section.value
+    spec: Object = spec_of(parts)
     group, version = spec.get("group") or "", spec.get("version") or ""
     wanted = f"{version}.{group}"
     if name != wanted:
