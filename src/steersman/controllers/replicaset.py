@@ -113,15 +113,10 @@ class ReplicationController(ReplicaSet):
     counts_terminating = False
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """The same; a pod that wakes itself has nobody to adopt it where there is none of its kind."""
-        keys = owned.woken(event, self.gk, (POD_GK,))
-        if (
-            event.key in keys
-            and event.key.gk == POD_GK
-            and next(iter(find("replications", event.key.namespace)), None) is None
-        ):
-            return [key for key in keys if key != event.key]
-        return keys
+        """The same, where there is one in the pod's namespace: elsewhere a pod's event costs one look."""
+        if event.key.gk == POD_GK and next(iter(find("replications", event.key.namespace)), None) is None:
+            return ()
+        return owned.woken(event, self.gk, (POD_GK,))
 
     @staticmethod
     def shown(owner: Json) -> Json:

@@ -99,7 +99,7 @@ ADDRESSES: Final = Index("addresses", ("", "Service"), ("spec",), _addresses)
 SERVICES: Final = Index("services", ("", "Service"), (), _namespace)
 """The services of a namespace: a pod's event finds those that may choose it."""
 REPLICATIONS: Final = Index("replications", ("", "ReplicationController"), (), _namespace)
-"""The ReplicationControllers of a namespace: a pod without an owner wakes nobody where there are none."""
+"""The ReplicationControllers of a namespace: a pod's event costs one look where there are none."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
