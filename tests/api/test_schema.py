@@ -43,8 +43,12 @@ def test_untyped_list_is_atomic():
 
 
 def test_keys_that_may_be_left_out_have_their_default():
-    for definition in ("Container", "EphemeralContainer", "ServiceSpec"):
-        assert named(CORE + definition).fields["ports"].key_defaults == {"protocol": "TCP"}
+    for definition, port in (
+        ("Container", "containerPort"),
+        ("EphemeralContainer", "containerPort"),
+        ("ServiceSpec", "port"),
+    ):
+        assert named(CORE + definition).fields["ports"].key_defaults == {port: 0, "protocol": "TCP"}
     assert named(CORE + "PodSpec").fields["containers"].key_defaults == {}
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import orjson
-
 from steersman.api import errors, go_json, pod_parts, versions
 from steersman.api.kinds import STATUS_PARTS, Kind, Kinds
 from steersman.api.sent import meta_of
@@ -136,7 +134,7 @@ def patch_meta(request: Request, kind: Kind) -> Mapping[str, Any]:
         _, is_decoding, problem = refused.message.partition(f" cannot be handled as a {kind.kind}: ")
         if not is_decoding:
             raise
-        shown = orjson.dumps(request.body, default=str).decode()
+        shown = errors.show(request.body)
         raise errors.invalid("", "", [errors.Cause.invalid("patch", shown, problem)]) from None
 
 

@@ -158,6 +158,11 @@ def test_metadata_change(old: dict[str, Any], new: dict[str, Any], told: list[st
      ("2026-11-30T16:00:11Z", False), ("yesterday", False)],
 )  # fmt: skip
 def test_a_time_may_be_written_another_way(text: str, same: bool) -> None:
-    old = {"name": "a", "creationTimestamp": "2026-11-30T16:00:10Z"}
-    causes = validate.metadata_change(KINDS.find("pod"), freeze(old), freeze({**old, "creationTimestamp": text}))
+    old = {"name": "a", "deletionTimestamp": "2026-11-30T16:00:10Z"}
+    causes = validate.metadata_change(KINDS.find("pod"), freeze(old), freeze({**old, "deletionTimestamp": text}))
     assert (not causes) is same
+
+
+def test_a_change_of_the_time_of_creation_is_passed_over() -> None:
+    old = {"name": "a", "creationTimestamp": "2026-11-30T16:00:10Z"}
+    assert not validate.metadata_change(KINDS.find("pod"), freeze(old), freeze({**old, "creationTimestamp": "never"}))
