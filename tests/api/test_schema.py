@@ -42,14 +42,17 @@ def test_untyped_list_is_atomic():
     assert extra.type == "map" and extra.values.list_type == "atomic"
 
 
-def test_keys_that_may_be_left_out_have_their_default():
-    for definition, port in (
-        ("Container", "containerPort"),
-        ("EphemeralContainer", "containerPort"),
-        ("ServiceSpec", "port"),
-    ):
-        assert named(CORE + definition).fields["ports"].key_defaults == {port: 0, "protocol": "TCP"}
-    assert named(CORE + "PodSpec").fields["containers"].key_defaults == {}
+@pytest.mark.parametrize(
+    ("definition", "field", "left_out"),
+    [
+        ("Container", "ports", {"containerPort": 0, "protocol": "TCP"}),
+        ("EphemeralContainer", "ports", {"containerPort": 0, "protocol": "TCP"}),
+        ("ServiceSpec", "ports", {"port": 0, "protocol": "TCP"}),
+        ("PodSpec", "containers", {"name": ""}),
+    ],
+)
+def test_keys_that_may_be_left_out_have_their_default(definition, field, left_out):
+    assert named(CORE + definition).fields[field].key_defaults == left_out
 
 
 def test_atomic_objects_and_the_one_exception():
