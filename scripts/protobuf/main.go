@@ -2,6 +2,7 @@
 //
 //	go run . table   > messages of the served kinds: field numbers, JSON names, types (JSON)
 //	go run . zeros   > what the JSON of every type shows when nothing is set
+//	go run . structs > which fields of every type are left out when they are zero, and their Go types
 //	go run . vectors [N [SEED]] > N randomly filled objects per kind: {gvk, body (base64), json} a line
 //
 // The facts are read by reflection from the struct tags of k8s.io/api, k8s.io/apimachinery,
@@ -56,10 +57,12 @@ func main() {
 		table(kinds())
 	case len(os.Args) == 2 && os.Args[1] == "zeros":
 		zeros(kinds())
+	case len(os.Args) == 2 && os.Args[1] == "structs":
+		structs(kinds())
 	case len(os.Args) >= 2 && os.Args[1] == "vectors":
 		vectors(kinds(), os.Args[2:])
 	default:
-		fmt.Fprintln(os.Stderr, "usage: go run . table | zeros | vectors [N [SEED]]")
+		fmt.Fprintln(os.Stderr, "usage: go run . table | zeros | structs | vectors [N [SEED]]")
 		os.Exit(2)
 	}
 }

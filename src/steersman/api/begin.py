@@ -285,11 +285,13 @@ class Api:
     def _identify(self, store: Store, request: Request, kind: Kind, key: Key) -> Outcome:
         """A create, once somebody has drawn the uid. That a name is taken is said last, as in kube-apiserver: of what
         is not valid, or not admitted, one hears that."""
-        hopeless = not key.name or store.get(key) is not None
+        taken = store.get(key)
+        hopeless = not key.name or taken is not None
 
         def created(written: Written) -> Outcome:
             if hopeless:
-                refused = errors.already_exists(kind.plural, key.name, kind.group)
+                deleting = taken is not None and "deletionTimestamp" in taken.meta.value
+                refused = errors.already_exists(kind.plural, key.name, kind.group, deleting)
                 refused.warnings = written.warnings
                 raise refused
             return _committed(request, key, None, written.obj, 201, written.warnings)
@@ -388,6 +390,8 @@ class Writer:
             if body is not None and first.details is not None and first.details.kind:
                 raise refusal.complete(kind, key, old, body, by, first) from None
             raise
+        except errors.BadRequest as first:
+            raise refusal.strictly(kind, request, first) from None
         return judged(kind, old, written) if kind.custom else written
 
     def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
@@ -399,12 +403,18 @@ class Writer:
     ) -> Object:
         """The next version when admission made `body` of a draft: complete and valid, owned as the draft is."""
         by = by_of(request)._replace(validation="Ignore")
-        if old is None:
-            new = write.create(kind, key, body, draft.uid, by).obj
-        else:
-            new = write.update(kind, old, body, by).obj
-            if new is old:
-                return old if draft.managers == old.managers else old.replace(managers=draft.managers, rv=0)
+        try:
+            new = (
+                write.create(kind, key, body, draft.uid, by).obj
+                if old is None
+                else write.update(kind, old, body, by).obj
+            )
+        except errors.Invalid as first:
+            if request.verb == "apply" or request.subresource:
+                raise
+            raise refusal.complete(kind, key, old, body, by, first) from None
+        if old is not None and new is old:
+            return old if draft.managers == old.managers else old.replace(managers=draft.managers, rv=0)
         new.managers = draft.managers
         return judged(kind, old, Written(new)).obj if kind.custom else new
 

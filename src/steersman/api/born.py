@@ -12,7 +12,7 @@ from typing import Any, Final
 from steersman.api import defaults, status_part
 from steersman.api.kinds import GK, Kind
 from steersman.kernel.object import Object, Section
-from steersman.kernel.value import EMPTY, Frozen
+from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 REMEMBERED: Final = 1 << 12
 """Statuses that are shared; those of new objects are few."""
@@ -27,6 +27,9 @@ def initial_status(kind: Kind, spec: Section | None, time: str) -> Section | Non
     status = defaults.initial_status(kind, None if spec is None else spec.value)
     if status is None:
         return None
+    if status.get("conditions") and kind.gk == ("", "Pod"):  # it is gated since now
+        timed = [Frozen({**condition, "lastTransitionTime": time}) for condition in status["conditions"]]
+        return Section(Frozen({**status, "conditions": FrozenList(timed)}))
     if kind.gk in status_part.TIMED:
         return Section(Frozen(status_part.prepared(kind, None, status, time)))
     made = Section(status)

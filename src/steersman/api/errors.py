@@ -353,9 +353,9 @@ def resource_not_found() -> ApiError:
     return _error(404, "NotFound", "the server could not find the requested resource", Details())
 
 
-def already_exists(resource: str, name: str, group: str = "") -> ApiError:
-    """Create of a name that is taken."""
-    message = f"{_qualified(resource, group)} {quote(name)} already exists"
+def already_exists(resource: str, name: str, group: str = "", deleting: bool = False) -> ApiError:
+    """Create of a name that is taken, perhaps by an object that is `deleting`."""
+    message = f"{'object is being deleted: ' * deleting}{_qualified(resource, group)} {quote(name)} already exists"
     return _error(409, "AlreadyExists", message, Details(name, group, resource))
 
 

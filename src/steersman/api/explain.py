@@ -122,6 +122,8 @@ def _explain(
 def _wanted(schema: Schema) -> str:
     if schema.type == "string" and schema.format == "date-time":
         return "a date-time in RFC 3339 form such as 2026-01-31T12:00:00Z"
+    if schema.type == "string" and schema.format == "byte":
+        return "text in base64"
     if schema.type == "quantity":
         return "a quantity such as 500m, 2 or 1Gi"
     if schema.type == "integer" and schema.format == "int32":

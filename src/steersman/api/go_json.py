@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from steersman.api import quantity
 from steersman.api.schema import Schema
+from steersman.api.structs import told_type
 from steersman.kernel.value import MAX_DEPTH
 
 NUMBERS: Final = {"int32": "int32", "int64": "int64", "float": "float32", "double": "float64"}
@@ -27,42 +28,47 @@ ZERO_IS_VALID: Final = frozenset(
 )
 """Kinds whose required fields may be left out after all: validation says nothing of their zero values, or says it only
 once it has the whole object."""
+BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 POINTERS: Final = frozenset({"LabelSelector"})
 """Structs that are required and yet pointers: left out, they are nil, not zero."""
 
 
-def complaint(holder: str, schema: Schema, path: str, value: Any) -> str:
+def complaint(holder: str, schema: Schema, path: str, value: Any, parent: Schema | None = None) -> str:
     """What Go says of the first value of the wrong type, in the order of the document; "" when it finds none.
 
-    `holder`: the name of the struct that has `value` as its field `path`.
+    `holder`: the name of the struct that has `value` as its field `path`; `parent`: its schema.
     """
-    return _complaint(holder, schema, path, value, 0)
+    named = "" if parent is None else told_type(parent, path.rpartition(".")[2])
+    return _complaint(holder, schema, path, value, named, 0)
 
 
-def _complaint(holder: str, schema: Schema, path: str, value: Any, depth: int) -> str:
+def _complaint(holder: str, schema: Schema, path: str, value: Any, named: str, depth: int) -> str:
+    """`named`: the Go type, where it does not follow from the schema."""
     if value is None or depth > MAX_DEPTH:
         return ""
     kind = schema.type
     if kind == "object" and schema.fields:
         if not isinstance(value, dict):
-            return _unmarshal(holder, path, value, schema)
+            return _unmarshal(holder, path, value, schema, named)
         name = _short(schema) or holder
         return _first(
-            _complaint(name, schema.fields[field], f"{path}.{field}", item, depth + 1)
+            _complaint(name, schema.fields[field], f"{path}.{field}", item, told_type(schema, field), depth + 1)
             for field, item in value.items()
             if field in schema.fields
         )
     if kind in ("object", "map"):
         if not isinstance(value, dict):
-            return _unmarshal(holder, path, value, schema)
-        inner = schema.values
-        return "" if inner is None else _first(_complaint(holder, inner, path, x, depth + 1) for x in value.values())
+            return _unmarshal(holder, path, value, schema, named)
+        inner, each = schema.values, named.removeprefix("map[string]") if named.startswith("map") else ""
+        return (
+            "" if inner is None else _first(_complaint(holder, inner, path, x, each, depth + 1) for x in value.values())
+        )
     if kind == "list":
         if not isinstance(value, list):
-            return _unmarshal(holder, path, value, schema)
-        inner = schema.items
-        return "" if inner is None else _first(_complaint(holder, inner, path, item, depth + 1) for item in value)
-    return _scalar(holder, schema, path, value)
+            return _unmarshal(holder, path, value, schema, named)
+        inner, each = schema.items, named.removeprefix("[]") if named.startswith("[]") else ""
+        return "" if inner is None else _first(_complaint(holder, inner, path, item, each, depth + 1) for item in value)
+    return _scalar(holder, schema, path, value, named)
 
 
 def _in_range(schema: Schema, value: int) -> bool:
@@ -74,8 +80,10 @@ def _first(found: Any) -> str:
     return next((text for text in found if text), "")
 
 
-def _scalar(holder: str, schema: Schema, path: str, value: Any) -> str:
+def _scalar(holder: str, schema: Schema, path: str, value: Any, named: str) -> str:
     kind = schema.type
+    if kind == "string" and schema.format == "byte" and isinstance(value, str):
+        return _illegal_base64(value)
     if kind == "quantity":
         return "" if _is_quantity(value) else QUANTITY
     if kind == "int-or-string":
@@ -92,10 +100,32 @@ def _scalar(holder: str, schema: Schema, path: str, value: Any) -> str:
         "number": isinstance(value, (int, float)) and not isinstance(value, bool),
     }
     if kind == "integer" and fits["integer"]:
-        return "" if _in_range(schema, value) else _unmarshal(holder, path, value, schema)
+        return "" if _in_range(schema, value) else _unmarshal(holder, path, value, schema, named)
     if fits.get(kind, True):
         return ""
-    return _unmarshal(holder, path, value, schema)
+    return _unmarshal(holder, path, value, schema, named)
+
+
+def _illegal_base64(text: str) -> str:
+    """Where Go's decoder stops at a text that is no base64; "" when it does not."""
+    found = [(at, char) for at, char in enumerate(text) if char not in "\r\n"]
+    for start in range(0, len(found), 4):
+        group = found[start : start + 4]
+        for place in range(4):
+            if place >= len(group):
+                return f"illegal base64 data at input byte {max(len(text.encode()) - place, 0)}"
+            at, char = group[place]
+            if char in BASE64:
+                continue
+            padded = char == "=" and place >= 2
+            if padded and (place == 3 or len(group) > 3):
+                last = group[3][1] == "="
+                if not last:
+                    return f"illegal base64 data at input byte {group[3][0]}"
+                rest = found[start + 4 :]
+                return f"illegal base64 data at input byte {rest[0][0]}" if rest else ""
+            return f"illegal base64 data at input byte {len(text) if padded else at}"
+    return ""
 
 
 def _is_quantity(value: Any) -> bool:
@@ -108,12 +138,12 @@ def _is_quantity(value: Any) -> bool:
     return True
 
 
-def _unmarshal(holder: str, path: str, value: Any, schema: Schema) -> str:
+def _unmarshal(holder: str, path: str, value: Any, schema: Schema, named: str = "") -> str:
     what = _json_type(value)
     wants_integer = schema.type == "integer"
     if isinstance(value, float) or (wants_integer and isinstance(value, int) and not isinstance(value, bool)):
         what += f" {value}"
-    return f"json: cannot unmarshal {what} into Go struct field {holder}.{path} of type {_go_type(schema)}"
+    return f"json: cannot unmarshal {what} into Go struct field {holder}.{path} of type {named or go_type(schema)}"
 
 
 def unmarshal(value: Any, wanted: str) -> str:
@@ -135,14 +165,14 @@ def _short(schema: Schema) -> str:
     return schema.name.rpartition(".")[2]
 
 
-def _go_type(schema: Schema) -> str:
+def go_type(schema: Schema) -> str:
     """The Go type as messages show it, without pointers: v1.PodSpec, []v1.Container, map[string]string, int32."""
     if schema.name:
         return ".".join(schema.name.split(".")[-2:])
     if schema.type == "list":
-        return "[]" + ("interface {}" if schema.items is None else _go_type(schema.items))
+        return "[]" + ("interface {}" if schema.items is None else go_type(schema.items))
     if schema.type in ("map", "object"):
-        return "map[string]" + ("string" if schema.values is None else _go_type(schema.values))
+        return "map[string]" + ("string" if schema.values is None else go_type(schema.values))
     if schema.type in ("integer", "number"):
         return NUMBERS.get(schema.format, "int64" if schema.type == "integer" else "float64")
     return {"boolean": "bool", "quantity": "resource.Quantity", "int-or-string": "intstr.IntOrString"}.get(

@@ -12,13 +12,14 @@ are found.
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import is_
 from typing import Any, Final, NamedTuple
 
-from steersman.api import quantity
+from steersman.api import quantity, structs
 from steersman.api.crd.constraints import constrained, fits
 from steersman.api.fields import item_element
 from steersman.api.go_json import zero
@@ -62,6 +63,30 @@ def _take_string(value: Any) -> Any:
     if type(value) is str or value is None:
         return value
     raise Misfit
+
+
+def _take_bytes(value: Any) -> Any:
+    """Text in base64, written as Go writes it: without line breaks, and with no bits to spare."""
+    if value is None:
+        return None
+    if type(value) is not str:
+        raise Misfit
+    try:
+        made = binascii.b2a_base64(binascii.a2b_base64(value, strict_mode=True), newline=False).decode()
+    except ValueError:
+        made = _broken_lines(value)
+    return value if made == value else made
+
+
+def _broken_lines(value: str) -> str:
+    """Base64 in several lines, in one. Raises Misfit."""
+    text = value.replace("\n", "").replace("\r", "")
+    if len(text) == len(value):
+        raise Misfit
+    try:
+        return binascii.b2a_base64(binascii.a2b_base64(text, strict_mode=True), newline=False).decode()
+    except ValueError:
+        raise Misfit from None
 
 
 def _take_boolean(value: Any) -> Any:
@@ -153,19 +178,21 @@ class _Want(NamedTuple):
     follow: TakeTraced | None
     """The same with a trace; None where its field set does not depend on its value."""
     omit: bool
-    """Whether it is left out when it is empty."""
+    """Whether it is left out when it is empty, or zero."""
 
 
 class _Fields:
     """The fields of an object, learned as they are met."""
 
-    __slots__ = ("_how", "_schema", "needed", "plain", "wants")
+    __slots__ = ("_how", "_schema", "needed", "omits", "plain", "wants")
 
     def __init__(self, schema: Schema, how: How) -> None:
         self._schema = schema
         self._how = how
         self.plain: dict[str, type] = {}
         """Fields whose every value of this type is fine as it is: most fields of most objects."""
+        self.omits = frozenset() if how.custom else structs.omitted(schema) - frozenset(schema.required)
+        """Fields of these that are left out when they are "", 0 or false."""
         self.wants: dict[str, _Want] = {}
         self.needed = frozenset(schema.required) if how.required else frozenset()
 
@@ -178,7 +205,7 @@ class _Fields:
                 return _Want(_take_any, None, False)
             raise Misfit
         taker = _intake(child, how)
-        omit = not (how.custom or name in schema.required) and _is_list_or_map(child)
+        omit = name in self.omits or (not (how.custom or name in schema.required) and _is_list_or_map(child))
         found = self.wants[name] = _Want(taker, _traced(child, taker), omit)
         if taker in _FINE:
             self.plain[name] = _FINE[taker]
@@ -203,6 +230,7 @@ class _Fields:
 def _take_object(schema: Schema, how: How) -> Take:
     fields = _Fields(schema, how)
     plain, wants, want, drop, needed = fields.plain, fields.wants, fields.want, fields.drop, fields.needed
+    omits = fields.omits
     zeros = shown(schema) if how.zeros else EMPTY
     always = zeros.keys()
 
@@ -217,7 +245,7 @@ def _take_object(schema: Schema, how: How) -> Take:
             at = len(trace)
             trace.append(None)
         for name, item in value.items():
-            if plain.get(name) is type(item):
+            if plain.get(name) is type(item) and (item or name not in omits):
                 continue
             taker, follow, omit = wants.get(name) or want(name)
             taken = taker(item) if follow is None or trace is None else follow(item, trace)
@@ -411,6 +439,8 @@ def _compile(schema: Schema, how: How) -> Take:
         return _take_integer(schema)
     if kind == "string" and schema.format == "date-time":
         return _take_time
+    if kind == "string" and schema.format == "byte" and not how.custom:
+        return _take_bytes
     simple: dict[str, Take] = {
         "string": _take_string,
         "boolean": _take_boolean,

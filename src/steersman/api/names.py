@@ -20,12 +20,15 @@ ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
+_SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH = _SEARCH_LABEL + r"(\." + _SEARCH_LABEL + ")*"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = "(" + _KEY + ")?"
 
 _label = re.compile(_LABEL).fullmatch
 _subdomain = re.compile(_SUBDOMAIN).fullmatch
+_search = re.compile(_SEARCH).fullmatch
 _label_1035 = re.compile(_LABEL_1035).fullmatch
 _key = re.compile(_KEY).fullmatch
 _value = re.compile(_VALUE).fullmatch
@@ -34,6 +37,9 @@ _ENDS = "must start and end with an alphanumeric character"
 _IN_LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and " + _ENDS
 _IN_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and " + _ENDS
+)
+_IN_SEARCH = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and " + _ENDS
 )
 _IN_WILDCARD = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
@@ -63,6 +69,14 @@ def dns1123_subdomain(text: str) -> list[str]:
     problems = _too_long(text, SUBDOMAIN_MAX, "characters")
     if not _subdomain(text):
         problems.append(_mismatch(_IN_SUBDOMAIN, _SUBDOMAIN, "example.com"))
+    return problems
+
+
+def search_domain(text: str) -> list[str]:
+    """Problems of `text` as a DNS subdomain whose labels may begin with an underscore (search paths of a pod)."""
+    problems = _too_long(text, SUBDOMAIN_MAX, "characters")
+    if not _search(text):
+        problems.append(_mismatch(_IN_SEARCH, _SEARCH, "example.com"))
     return problems
 
 

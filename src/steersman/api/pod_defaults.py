@@ -64,6 +64,8 @@ def pod_spec(spec: Frozen) -> Frozen:
         spec = each(spec, name, _requests_from_limits)
     spec = _pod_resources(spec)
     spec = lacking(spec, {"enableServiceLinks": True})
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:  # of a pod only: templates keep what they say
+        spec = put(spec, "terminationGracePeriodSeconds", 1)
     if spec.get("hostNetwork"):
         for name in ("containers", "initContainers"):
             spec = each(spec, name, lambda container: each(container, "ports", _host_port))

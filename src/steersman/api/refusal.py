@@ -9,34 +9,41 @@ Source of the facts: Kubernetes 1.36, pkg/apis/*/validation (which begin with Va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from steersman.api import errors, validate, write
+from steersman.api import born, errors, immutable, validate, write
 from steersman.api.by import By
+from steersman.api.crd.faults import NEW
 from steersman.api.errors import Cause
+from steersman.api.explain import Finding, explain, explain_custom
+from steersman.api.intake import field_schema
 from steersman.api.kinds import Kind
 from steersman.api.managed import OPEN_META
-from steersman.kernel.object import Key, Object
-from steersman.kernel.value import EMPTY
-
-JUDGED_ANYWAY: Final = frozenset({("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "ReplicaSet")})
-"""Kinds whose selector is compared with the old one after all else (ValidateUpdate of their strategies)."""
+from steersman.kernel.effect import Request
+from steersman.kernel.object import Key, Object, Section
+from steersman.kernel.value import EMPTY, Frozen
 
 
 def complete(
     kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], by: By, first: errors.Invalid
 ) -> errors.ApiError:
     """The refusal of a whole `body`, of which `first` says the beginning."""
-    causes: list[Cause] = []
-    warnings: list[str] = []
-    meta = _metadata(kind, key, old, body, by, causes, warnings)
+    below: list[Cause] = []
+    told_below: list[str] = []
     parts: dict[str, Any] = {}
     for part in _order(kind, body):
-        taken = _collected(causes, partial(_part, kind, part, body.get(part), key.name, by, warnings))
+        taken = _collected(below, partial(_part, kind, part, body.get(part), key.name, by, told_below))
+        if taken is None and old is not None:
+            draft = partial(_part, kind, part, body.get(part), key.name, by._replace(judge=False), [])
+            taken = _collected([], draft)
         if taken is not None:
             parts[part] = taken
+    causes: list[Cause] = []
+    warnings: list[str] = []
+    meta = _metadata(kind, key, old, body, by, parts, causes, warnings)
+    causes += below
     if not causes:
         causes += validate.whole(kind, key.name, parts)
     if old is None and "spec" in parts:
@@ -44,23 +51,26 @@ def complete(
     elif old is None:
         causes += validate.unborn(kind, body)
     else:
-        causes += _changes(kind, old, _order(kind, body), body, by)
+        causes += _changes(kind, old, parts)
     told = {str(cause) for cause in causes}
     said = first.details.causes if first.details is not None else ()
     causes += [cause for cause in said if str(cause) not in told and not _covered(cause, causes)]
     name = str(meta.get("name") or "")
     refused = errors.invalid(kind.kind, name, causes, kind.group)
-    refused.warnings = tuple(dict.fromkeys(warnings))
+    refused.warnings = tuple(dict.fromkeys([*warnings, *told_below]))
     return refused
 
 
-def _changes(kind: Kind, old: Object, order: list[str], body: Mapping[str, Any], by: By) -> list[Cause]:
-    """What may not change of workloads, which is judged whether or not the new parts are valid."""
-    if kind.gk not in JUDGED_ANYWAY or "spec" not in order:
-        return []
-    take = partial(write.take_part, kind, "spec", body.get("spec") or {}, old.key.name, by._replace(judge=False), [])
-    after = _collected([], take)
-    return [] if after is None else validate.change(kind, "spec", old.spec_value, after)
+def _sections(kind: Kind, old: Object, parts: Mapping[str, Any]) -> Object:
+    """The old version with these parts."""
+    spec, node = born.split_node_name(kind, None if "spec" not in parts else Section(parts["spec"]))
+    rest = {part: value for part, value in parts.items() if part not in ("spec", "status")}
+    return old.replace(spec=spec, rest=Section(Frozen(rest)) if rest else None, node=node, rv=0)
+
+
+def _changes(kind: Kind, old: Object, parts: Mapping[str, Any]) -> list[Cause]:
+    new = _sections(kind, old, parts)
+    return immutable.part_causes(kind, old, new.spec, new.node, new.rest)
 
 
 def _metadata(
@@ -69,6 +79,7 @@ def _metadata(
     old: Object | None,
     body: Mapping[str, Any],
     by: By,
+    parts: Mapping[str, Any],
     causes: list[Cause],
     warnings: list[str],
 ) -> dict[str, Any]:
@@ -83,8 +94,34 @@ def _metadata(
         meta.update(opened)
     causes += validate.metadata(kind, meta)
     if old is not None:
-        causes += write.meta_change_causes(kind, old, given, meta)
+        causes += immutable.meta_causes(kind, old, given, meta, _sections(kind, old, parts))
     return meta
+
+
+def strictly(kind: Kind, request: Request, first: errors.ApiError) -> errors.ApiError:
+    """`first`, or with all fields of a create or update that strict reading does not know, of which it says one."""
+    told = f" cannot be handled as a {kind.kind}: strict decoding error: "
+    if told not in first.message or request.verb not in ("create", "update") or not isinstance(request.body, dict):
+        return first
+    return strict(kind, request.body, ())
+
+
+def strict(kind: Kind, body: Any, duplicates: Sequence[str]) -> errors.ApiError:
+    """The refusal of a body with fields that are there twice (told in `duplicates`) or not known."""
+    found = Finding()
+    for part, value in body.items() if isinstance(body, dict) else ():
+        schema = kind.schema.fields["metadata"] if part == "metadata" else field_schema(kind.schema, part)
+        if part in ("apiVersion", "kind"):
+            continue
+        if schema is None:
+            found.unknown.append(part)
+        elif kind.custom:
+            explain_custom(schema, value, part, found, False, NEW)
+        else:
+            explain(schema, value, part, found, False)
+    told = [*duplicates, *(f'unknown field "{path}"' for path in found.unknown)]
+    head = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    return errors.bad_request(f"{head}: strict decoding error: {', '.join(told)}")
 
 
 def _order(kind: Kind, body: Mapping[str, Any]) -> list[str]:

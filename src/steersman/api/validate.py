@@ -11,8 +11,6 @@ Source of the facts: kubernetes `pkg/apis/*/validation` and `pkg/registry/*`, re
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -25,8 +23,10 @@ from steersman.api.rules import (
     change_rules,
     claim_rules,
     class_rules,
+    data_rules,
     event_rules,
     flow_rules,
+    job_rules,
     metadata_rules,
     network_rules,
     pod_rules,
@@ -45,6 +45,7 @@ from steersman.api.rules.rules import Causes, Object
 from steersman.kernel.value import EMPTY
 
 __all__ = [
+    "TOGETHER",
     "WHOLE",
     "change",
     "frozen_data",
@@ -53,13 +54,12 @@ __all__ = [
     "metadata_change",
     "on_create",
     "part",
+    "together",
     "unborn",
     "whole",
 ]
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
-SECRET_MAX: Final = 1 << 20
-"""Bytes of all values of one ConfigMap or Secret."""
 
 Rule = Callable[[Causes, str, Any], None]
 ChangeRule = Callable[[Causes, str, Any, Any], None]
@@ -142,6 +142,13 @@ def whole(kind: Kind, name: str, parts: Mapping[str, Any]) -> list[Cause]:
     return out
 
 
+def together(kind: Kind, meta: Mapping[str, Any], new: Any) -> list[Cause]:
+    """What does not go together in an object: its metadata, as its writer wants it, and its parts."""
+    out: list[Cause] = []
+    TOGETHER[kind.gk](out, meta, new.spec_value or EMPTY, EMPTY if new.rest is None else new.rest.value)
+    return out
+
+
 def _staying(*fields: str) -> ChangeRule:
     return lambda out, path, old, new: change_rules.fixed(out, path, old, new, *fields)
 
@@ -189,29 +196,6 @@ def _lease(out: Causes, path: str, spec: Object) -> None:
         out.append(Cause.forbidden(f"{path}.preferredHolder", detail))
 
 
-def _keyed(out: Causes, path: str, data: Mapping[str, str], *, encoded: bool) -> None:
-    size = 0
-    for key, text in data.items():
-        at = f"{path}[{key}]"
-        rules.named(out, at, key, rules.config_key_problems)
-        size += len(text)
-        if encoded:
-            try:
-                size += len(base64.b64decode(text, validate=True)) - len(text)
-            except (binascii.Error, ValueError):
-                out.append(Cause.invalid(at, "<contents redacted>", "must be base64; use stringData for plain text"))
-    if size > SECRET_MAX:
-        out.append(Cause.too_long(path, SECRET_MAX))
-
-
-def _plain_data(out: Causes, path: str, data: Mapping[str, str]) -> None:
-    _keyed(out, path, data, encoded=False)
-
-
-def _encoded_data(out: Causes, path: str, data: Mapping[str, str]) -> None:
-    _keyed(out, path, data, encoded=True)
-
-
 def _role_ref(out: Causes, path: str, ref: Object, namespaced: bool = True) -> None:
     group = "rbac.authorization.k8s.io"
     rules.chosen(out, f"{path}.apiGroup", ref.get("apiGroup"), (group,))
@@ -255,9 +239,9 @@ _RULES: Final[Mapping[Where, Rule]] = {
     ("", "Namespace", "status"): _namespace_status,
     ("", "Node", "spec"): _node,
     ("", "Node", "status"): _node_status,
-    ("", "ConfigMap", "data"): _plain_data,
-    ("", "ConfigMap", "binaryData"): _encoded_data,
-    ("", "Secret", "data"): _encoded_data,
+    ("", "ConfigMap", "data"): data_rules.keys,
+    ("", "ConfigMap", "binaryData"): data_rules.keys,
+    ("", "Secret", "data"): data_rules.secret_data,
     ("apps", "Deployment", "spec"): workload_rules.deployment,
     ("apps", "ReplicaSet", "spec"): workload_rules.replica_set,
     ("apps", "DaemonSet", "spec"): workload_rules.daemon_set,
@@ -338,6 +322,7 @@ _JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 
 WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]], None]]] = {
+    ("", "ConfigMap"): data_rules.config_map,
     ("", "Event"): event_rules.event,
     ("discovery.k8s.io", "EndpointSlice"): network_rules.endpoint_slice,
     ("scheduling.k8s.io", "PriorityClass"): class_rules.priority,
@@ -346,6 +331,12 @@ WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]],
     registration_rules.GK: registration_rules.service,
 }
 """What is judged of several parts together, or with the name."""
+
+TOGETHER: Final[Mapping[tuple[str, str], Callable[[Causes, Mapping[str, Any], Object, Object], None]]] = {
+    ("", "Secret"): data_rules.typed_secret,
+    ("batch", "Job"): job_rules.selected,
+}
+"""What is judged of the metadata and the parts (spec, rest) together, once they are complete."""
 
 _CHANGES: Final[Mapping[Where, ChangeRule]] = {
     ("", "Pod", "spec"): change_rules.pod_spec,

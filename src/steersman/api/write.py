@@ -11,7 +11,18 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import born, defaults, errors, generation, go_json, pod_parts, status_part, validate
+from steersman.api import (
+    advice,
+    born,
+    defaults,
+    errors,
+    generation,
+    go_json,
+    immutable,
+    pod_parts,
+    status_part,
+    validate,
+)
 from steersman.api.by import By, Written
 from steersman.api.crd import conversion
 from steersman.api.crd.faults import NEW
@@ -22,7 +33,6 @@ from steersman.api.known import Known, share
 from steersman.api.managed import OPEN_META, all_fields, changes, record_update
 from steersman.api.patching import declared
 from steersman.api.prepare import PREPARED
-from steersman.api.rules.metadata_rules import FIXED, JUDGED_ONCE, UNTIMED
 from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import LEAF, FieldSet, node, union
@@ -110,8 +120,9 @@ def take_in(kind: Kind, schema: Schema, path: str, value: Any, mode: Mode) -> An
         pruned = explain_custom(schema, value, path, finding, required, old, alone)
     else:
         pruned = explain(schema, value, path, finding, required)
-    holder = "ObjectMeta" if path.startswith("metadata.") else kind.kind
-    said = "" if custom or not finding.causes else go_json.complaint(holder, schema, path, value)
+    of_meta = path.startswith("metadata.")
+    holder, parent = ("ObjectMeta", kind.schema.fields["metadata"]) if of_meta else (kind.kind, kind.schema)
+    said = "" if custom or not finding.causes else go_json.complaint(holder, schema, path, value, parent)
     refuse(kind, name, finding, by.validation, warnings, said)
     try:
         return take(pruned) if trace is None else take(pruned, trace)
@@ -191,6 +202,8 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
     if taken is None:
         return None
     section = encode(kind, name, part, Section(taken))
+    if by.judge and part == "spec":
+        warnings.extend(advice.of_spec(kind, taken))
     if not by.judge or (by.past is not None and by.past.kept):
         return section
     section.valid = kind.schema
@@ -314,6 +327,8 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         obj.spec = judged = Section(prepare(meta, judged.value))
         obj.meta = Section(Frozen(meta))
     causes = validate.metadata(kind, meta)
+    if kind.gk in validate.TOGETHER:
+        causes = causes + validate.together(kind, meta, obj)
     if judged is not None and judged.born is None:  # else an object of this very spec was created before
         causes = causes + validate.on_create(kind, "spec", judged.value)
     if causes and by.judge:
@@ -321,7 +336,13 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
     obj.managers = (Manager(by.manager, "Update", "", kind.api_version, by.time, owned),) if owned else ()
     if obj.status is None:
         obj.status = born.initial_status(kind, obj.spec, by.time)
+    if by.judge and (told := advice.of_meta(kind, meta, obj.spec_value)):
+        warnings = [text for text in warnings if type(text) is str] + [*told] + _advice(warnings)
     return Written(obj, tuple(warnings))
+
+
+def _advice(warnings: list[str]) -> list[str]:
+    return [text for text in warnings if type(text) is advice.Advice]
 
 
 def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
@@ -337,6 +358,8 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         new = _with_pod_part(kind, old, body, by, warnings)
     else:
         new = _with_body(kind, old, body, by, warnings)
+    if warnings and (new.spec is old.spec or kind.gk == pod_parts.POD):  # advice was given when the spec came
+        warnings = [text for text in warnings if type(text) is str]
     status_only = by.subresource == "status"
     managers = old.managers
     if not by.subresource:
@@ -387,7 +410,7 @@ def _status_meta(kind: Kind, old: Object, given: Mapping[str, Any], by: By, warn
     meta = {field: item for field, item in before.items() if field not in taken}
     opened = open_meta(kind, {field: given[field] for field in taken if field in given}, old.key.name, by, warnings)
     meta.update({field: item for field, item in opened.items() if field in taken})
-    causes = validate.metadata(kind, meta) + meta_change_causes(kind, old, given, meta)
+    causes = validate.metadata(kind, meta) + immutable.meta_causes(kind, old, given, meta)
     if causes and by.judge:
         raise errors.invalid(kind.kind, old.key.name, causes, kind.group)
     return _keep(old.meta, Section(Frozen(meta))) or old.meta
@@ -427,8 +450,9 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
     meta.update(open_meta(kind, given, name, by, warnings))
     if spec is not None:
         born.complete_meta(kind, meta, spec.value, old)
-    causes = validate.metadata(kind, meta) + meta_change_causes(kind, old, given, meta)
-    causes += _change_causes(kind, old, spec, node_name, rest)
+    causes = validate.metadata(kind, meta)
+    causes += immutable.meta_causes(kind, old, given, meta, old.replace(spec=spec, rest=rest))
+    causes += immutable.part_causes(kind, old, spec, node_name, rest)
     if causes and by.judge:
         raise errors.invalid(kind.kind, name, causes, kind.group)
     status = old.status if kind.has_status else _keep(old.status, parts.status)
@@ -442,31 +466,3 @@ def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warning
 
 def _keep(old: Section | None, new: Section | None) -> Section | None:
     return old if old is not None and new is not None and old.digest == new.digest else new
-
-
-def meta_change_causes(kind: Kind, old: Object, given: Mapping[str, Any], meta: Mapping[str, Any]) -> list[Any]:
-    """What of the metadata `given` may not change so; `meta` is what comes of it."""
-    fixed = FIXED if "deletionTimestamp" not in meta else UNTIMED  # while it is deleted, that is not heard
-    claimed = {**meta, **{field: given[field] for field in fixed if given.get(field)}}
-    causes: list[Any] = validate.metadata_change(kind, old.meta.value, claimed)
-    once = kind.gk in JUDGED_ONCE or kind.group == "admissionregistration.k8s.io"
-    return causes if once else causes * 2  # apimachinery says it, and the rules of the kind say it again
-
-
-def _change_causes(
-    kind: Kind, old: Object, spec: Section | None, node_name: str | None, rest: Section | None
-) -> list[Any]:
-    causes: list[Any] = []
-    if spec is not old.spec or node_name != old.node:
-        after = None if spec is None else spec.value
-        if node_name is not None and after is not None:
-            after = Frozen({**after, "nodeName": node_name})
-        causes += validate.change(kind, "spec", old.spec_value, after)
-    if rest is not old.rest:
-        a = EMPTY if old.rest is None else old.rest.value
-        b = EMPTY if rest is None else rest.value
-        for part in sorted(a.keys() | b.keys()):
-            if a.get(part) != b.get(part):
-                causes += validate.change(kind, part, a.get(part), b.get(part))
-        causes += validate.frozen_data(kind, a, b)
-    return causes

@@ -113,6 +113,7 @@ def _command(binaries: Path, folder: Path, etcd: str, port: int, tokens: Mapping
         f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-cluster-ip-range={NETWORK}", "--event-ttl=24h", "--etcd-compaction-interval=0",
+        "--allow-privileged=true",  # as kubeadm and every distribution start it
         f"--disable-admission-plugins={','.join(ADMISSION_OFF)}", "--endpoint-reconciler-type=none",
     ]  # fmt: skip
 

@@ -22,13 +22,13 @@ FILTERS: Final = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME}]
 
 
 def save(folder: Path, recorded: Iterable[tuple[Case, list[Json]]]) -> None:
-    """One file for each family."""
+    """One file for each family. Bodies keep the order of their fields, in which a server tells what is wrong."""
     families: dict[str, list[Json]] = {}
     for case, answers in recorded:
         families.setdefault(case.family, []).append({"name": case.name, "steps": case.steps, "answers": answers})
     folder.mkdir(parents=True, exist_ok=True)
     for family, found in families.items():
-        text = json.dumps({"source": SOURCE, "cases": found}, sort_keys=True, separators=(",", ":"))
+        text = json.dumps({"source": SOURCE, "cases": found}, separators=(",", ":"))
         (folder / f"{family}.json.xz").write_bytes(lzma.compress(text.encode(), filters=FILTERS))
 
 

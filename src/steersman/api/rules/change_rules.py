@@ -73,6 +73,12 @@ def pod_spec(out: Causes, path: str, old: Object, new: Object) -> None:
             detail = "pod updates may not add or remove containers"
             out.append(Cause.forbidden(f"{path}.{field}", detail))
             return
+        for index, container in enumerate(new.get(field) or ()):
+            image, at = container.get("image") or "", f"{path}.{field}[{index}].image"
+            if not image:
+                out.append(Cause.required(at))
+            elif image != image.strip():
+                out.append(Cause.invalid(at, image, "must not have leading or trailing whitespace"))
     if not _deadline(out, path, old, new):
         return
     _tolerations(out, f"{path}.tolerations", old.get("tolerations"), new.get("tolerations"))

@@ -6,10 +6,10 @@ Source of the facts: kubernetes `pkg/apis/core/validation/validation.go`, releas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.api.errors import Cause
-from steersman.api.rules import rules
+from steersman.api.rules import context_rules, rules
 from steersman.api.rules.rules import Causes, Object, chosen, not_negative
 from steersman.kernel.value import EMPTY, EMPTY_LIST
 
@@ -42,10 +42,19 @@ _RESOURCE_FIELDS: Final = (
 _ENV_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
-def containers(out: Causes, path: str, spec: Object, volumes: frozenset[str], pod: bool) -> None:
-    """All containers of a pod spec at `path`. `volumes` are the names that may be mounted; `pod`: a pod's own
-    spec and not one in a template.
-    """
+class Given(NamedTuple):
+    """What the pod spec around its containers offers them."""
+
+    volumes: frozenset[str]
+    """Names that may be mounted."""
+    claims: frozenset[str]
+    """Names of claims that they may ask for."""
+    pod: bool
+    """A pod's own spec and not one in a template."""
+
+
+def containers(out: Causes, path: str, spec: Object, given: Given) -> None:
+    """All containers of a pod spec at `path`."""
     found, inits = spec.get("containers") or EMPTY_LIST, spec.get("initContainers") or EMPTY_LIST
     if not found:
         out.append(Cause.required(f"{path}.containers"))
@@ -53,20 +62,20 @@ def containers(out: Causes, path: str, spec: Object, volumes: frozenset[str], po
     seen: set[str] = set()
     for index, container in enumerate(found):
         at = f"{path}.containers[{index}]"
-        _common(out, at, container, volumes, pod)
+        _common(out, at, container, spec, given)
         _unique_name(out, at, container, seen)
         _lifecycle_and_probes(out, at, container, grace)
         chosen(out, f"{at}.restartPolicy", container.get("restartPolicy"), RESTART_POLICIES)
     _host_ports(out, f"{path}.containers", found)
     for index, container in enumerate(inits):
         at = f"{path}.initContainers[{index}]"
-        _common(out, at, container, volumes, pod)
+        _common(out, at, container, spec, given)
         _unique_name(out, at, container, seen)
         _host_ports(out, f"{path}.initContainers", [container])
         _init(out, at, container, grace)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         at = f"{path}.ephemeralContainers[{index}]"
-        _common(out, at, container, volumes, pod)
+        _common(out, at, container, spec, given)
         target = container.get("targetContainerName")
         if target and all(other.get("name") != target for other in (*found, *inits)):
             out.append(Cause.not_found(f"{at}.targetContainerName", target))
@@ -89,7 +98,7 @@ def _unique_name(out: Causes, path: str, container: Object, seen: set[str]) -> N
     seen.add(name)
 
 
-def _common(out: Causes, path: str, container: Object, volumes: frozenset[str], pod: bool) -> None:
+def _common(out: Causes, path: str, container: Object, spec: Object, given: Given) -> None:
     name, image = container.get("name"), container.get("image")
     if name:
         rules.named(out, f"{path}.name", name, rules.dns_label)
@@ -97,16 +106,65 @@ def _common(out: Causes, path: str, container: Object, volumes: frozenset[str], 
         out.append(Cause.required(f"{path}.name"))
     if not image:
         out.append(Cause.required(f"{path}.image"))
-    elif pod and image != image.strip():
+    elif given.pod and image != image.strip():
         out.append(Cause.invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
     chosen(out, f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), MESSAGE_POLICIES)
     _ports(out, f"{path}.ports", container.get("ports") or ())
     for index, variable in enumerate(container.get("env") or ()):
         _variable(out, f"{path}.env[{index}]", variable)
     _env_from(out, f"{path}.envFrom", container.get("envFrom") or ())
-    _mounts(out, path, container, volumes)
+    _mounts(out, path, container, given.volumes)
     chosen(out, f"{path}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
-    rules.requirements(out, f"{path}.resources", container.get("resources"))
+    found = container.get("resources")
+    if found:
+        rules.requirements(out, f"{path}.resources", found)
+        if found.get("claims"):
+            _claims(out, f"{path}.resources.claims", found["claims"], given.claims)
+    if container.get("resizePolicy"):
+        _resize(out, f"{path}.resizePolicy", container["resizePolicy"], spec.get("restartPolicy"))
+    context = container.get("securityContext")
+    if context:
+        context_rules.container_context(out, f"{path}.securityContext", context, spec.get("hostUsers") is False)
+
+
+def _claims(out: Causes, path: str, found: Any, known: frozenset[str]) -> None:
+    """The claims of devices that a container asks for: each of the pod's once, whole or some of its requests."""
+    seen: set[str] = set()
+    for index, claim in enumerate(found):
+        at, name, request = f"{path}[{index}]", claim.get("name") or "", claim.get("request") or ""
+        if not name:
+            out.append(Cause.required(at))
+            continue
+        key = f"{name}/{request}" if request else name
+        if name in seen:
+            out.append(Cause.duplicate(at, name))
+        else:
+            if request:
+                rules.named(out, f"{at}.request", request, rules.dns_label)
+            if key in seen:
+                out.append(Cause.duplicate(at, key))
+            elif not request:
+                out.extend(Cause.duplicate(at, name) for other in sorted(seen) if other.startswith(f"{name}/"))
+            seen.add(key)
+        if name not in known:
+            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            unknown = Cause.not_found(at, name)
+            detail = f"{unknown.message}: must be one of the names in pod.spec.resourceClaims{listed}"
+            out.append(Cause(unknown.reason, detail, at))
+
+
+def _resize(out: Causes, path: str, policies: Any, restart: Any) -> None:
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        resource, how = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        if resource in seen:
+            out.append(Cause.duplicate(f"{path}[{index}]", resource))
+        seen.add(resource)
+        chosen(out, path, resource, ("cpu", "memory"))
+        chosen(out, path, how, ("NotRequired", "RestartContainer"))
+        if restart == "Never" and how != "NotRequired":
+            detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            out.append(Cause.invalid(path, how, detail))
 
 
 def _ports(out: Causes, path: str, ports: Any) -> None:
@@ -251,25 +309,13 @@ def _mounts(out: Causes, path: str, container: Object, volumes: frozenset[str]) 
             detail = "subPathExpr and subPath are mutually exclusive"
             out.append(Cause.invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail))
         for field in ("subPath", "subPathExpr"):
-            _local_path(out, f"{path}.volumeMounts.{field}", mount.get(field) or "")
+            rules.descending_path(out, f"{path}.volumeMounts.{field}", mount.get(field) or "")
     for index, device in enumerate(container.get("volumeDevices") or ()):
         at = f"{path}.volumeDevices[{index}]"
         if (device.get("name") or "") not in volumes:
             out.append(Cause.not_found(f"{at}.name", device.get("name") or ""))
         if not device.get("devicePath"):
             out.append(Cause.required(f"{at}.devicePath"))
-
-
-def _local_path(out: Causes, path: str, text: str) -> None:
-    if text.startswith("/"):
-        out.append(Cause.invalid(path, text, "must be a relative path"))
-    no_backsteps(out, path, text)
-
-
-def no_backsteps(out: Causes, path: str, text: str) -> None:
-    """A path of files that does not climb out of where it starts."""
-    if ".." in text.split("/"):
-        out.append(Cause.invalid(path, text, "must not contain '..'"))
 
 
 def _init(out: Causes, path: str, container: Object, grace: int) -> None:

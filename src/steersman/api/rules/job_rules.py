@@ -9,7 +9,9 @@ import re
 from typing import Any, Final
 
 from steersman.api.errors import Cause
-from steersman.api.rules import rules
+from steersman.api.label_select import LabelSelector, label_selector_causes
+from steersman.api.prepare import NAME_LABELS, UID_LABELS
+from steersman.api.rules import internal, rules
 from steersman.api.rules.rules import Causes, Object
 from steersman.kernel.value import EMPTY, EMPTY_LIST
 
@@ -23,8 +25,39 @@ MANY_COMPLETIONS: Final = 100_000
 """With more completions and a back-off limit per index, the limits below hold."""
 PARALLELISM_OF_MANY: Final = 10_000
 FAILED_INDEXES_OF_MANY: Final = 10_000
+MISMATCH: Final = "`selector` does not match template `labels`"
 ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _INTERVAL: Final = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
+
+
+def selected(out: Causes, meta: Object, spec: Object, rest: Object) -> None:
+    """A Job's selector and the labels of its pods, once they are complete: made of its uid and name, or its own."""
+    selector, template = spec.get("selector"), spec.get("template") or EMPTY
+    labels = (template.get("metadata") or EMPTY).get("labels") or EMPTY
+    compiled: LabelSelector | None = LabelSelector.nothing() if selector is None else None
+    if selector is not None and not label_selector_causes(selector, "spec.selector"):
+        compiled = LabelSelector.compile(selector)
+    if selector is not None and not spec.get("manualSelector"):
+        _generated(out, meta, labels, selector, compiled)
+    if selector is None:
+        out.append(Cause.required("spec.selector"))
+    if compiled is not None and not compiled.matches(labels):
+        out.append(Cause.invalid("spec.template.metadata.labels", internal.sorted_map(labels), MISMATCH))
+
+
+def _generated(out: Causes, meta: Object, labels: Object, selector: Object, compiled: LabelSelector | None) -> None:
+    prefixed = UID_LABELS[1] in labels or NAME_LABELS[1] in labels or "batch.kubernetes.io" in str(selector)
+    expected: dict[str, str] = {}
+    for index in (0, 1) if prefixed else (0,):
+        for label, value in ((UID_LABELS[index], meta["uid"]), (NAME_LABELS[index], meta["name"])):
+            expected[label] = value
+            at, must = f"spec.template.metadata.labels[{label}]", f"must be '{value}'"
+            if label not in labels:
+                out.append(Cause.required(at, must))
+            elif labels[label] != value:
+                out.append(Cause.invalid(at, internal.sorted_map(labels), must))
+    if compiled is not None and not compiled.matches(expected):
+        out.append(Cause.invalid("spec.selector", internal.selector(selector), "`selector` not auto-generated"))
 
 
 def policies(out: Causes, path: str, spec: Object) -> None:
@@ -46,7 +79,8 @@ def policies(out: Causes, path: str, spec: Object) -> None:
     if spec.get("successPolicy") is not None:
         if not indexed:
             detail = "requires indexed completion mode"
-            out.append(Cause.invalid(f"{path}.successPolicy", spec["successPolicy"], detail))
+            shown = internal.shown(spec["successPolicy"], internal.SUCCESS_POLICY)
+            out.append(Cause.invalid(f"{path}.successPolicy", shown, detail))
         else:
             _success(out, f"{path}.successPolicy.rules", spec)
 

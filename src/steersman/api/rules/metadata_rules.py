@@ -14,7 +14,7 @@ from typing import Any, Final
 from steersman.api import names
 from steersman.api.errors import Cause, quote
 from steersman.api.kinds import Kind
-from steersman.api.rules import registration_rules, rules
+from steersman.api.rules import internal, registration_rules, rules
 from steersman.api.rules.rules import IMMUTABLE, NEGATIVE, Causes
 from steersman.api.times import MICRO, parse_time
 from steersman.kernel.store import FOREGROUND
@@ -39,7 +39,9 @@ def _cron_job_name(text: str) -> list[str]:
 
 
 _RBAC: Final = "rbac.authorization.k8s.io"
-_SEGMENTS: Final = frozenset({("", "Event"), ("certificates.k8s.io", "CertificateSigningRequest")})
+_SEGMENTS: Final = frozenset(
+    {("", "Event"), ("certificates.k8s.io", "CertificateSigningRequest"), ("policy", "PodDisruptionBudget")}
+)
 _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("", "Namespace"): names.dns1123_label,
     ("", "Service"): names.dns1123_label,
@@ -186,7 +188,8 @@ def _owners(out: Causes, owners: list[Mapping[str, Any]]) -> None:
                     'Only one reference can have Controller set to true. Found "true" in references '
                     f"for {controller} and {this}"
                 )
-                out.append(Cause.invalid(path, owners, detail))
+                fields = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+                out.append(Cause.invalid(path, [internal.ordered(each, *fields) for each in owners], detail))
             controller = controller or this
 
 

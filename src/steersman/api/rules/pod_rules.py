@@ -1,7 +1,6 @@
 """What the spec and the status of a pod, and a pod template, must look like.
 
-Fields that only a certain operating system or runtime reads (seccomp, AppArmor, Windows options, sysctls) are
-not judged. Source of the facts: kubernetes `pkg/apis/core/validation/validation.go`, release 1.36.
+Windows options are not judged. Source of the facts: kubernetes `pkg/apis/core/validation/validation.go`, release 1.36.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ import re
 from ipaddress import ip_address
 from typing import Any, Final
 
+from steersman.api import names
 from steersman.api.errors import Cause
-from steersman.api.rules import container_rules, rules, scheduling_rules, volume_rules
+from steersman.api.rules import container_rules, context_rules, internal, rules, scheduling_rules, volume_rules
 from steersman.api.rules.rules import MAX_INT32, Causes, Object, chosen
 from steersman.kernel.value import EMPTY
 
@@ -21,13 +21,16 @@ PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 PHASES: Final = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 MAX_NAMESERVERS: Final = 3
 MAX_SEARCHES: Final = 32
+MAX_SEARCH_CHARS: Final = 2048
+MAX_HOSTNAME: Final = 64
 _LABELS: Final = ("hostname", "subdomain")
-_SUBDOMAINS: Final = ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName")
 
 
 def pod_spec(out: Causes, path: str, spec: Object) -> None:
     """The spec of a Pod."""
     _spec(out, path, spec, pod=True)
+    if not spec.get("serviceAccountName"):
+        _no_tokens(out, path, spec)
 
 
 def pod_create(out: Causes, path: str, spec: Object) -> None:
@@ -59,44 +62,17 @@ def template_metadata(out: Causes, path: str, value: Object) -> None:
         out.extend(Cause.invalid(f"{path}.annotations", key, problem) for problem in problems)
 
 
-def _host_users(out: Causes, path: str, spec: Object) -> None:
-    """A pod with users of its own has namespaces of its own."""
-    if spec.get("hostUsers") is False:
-        for field in ("hostNetwork", "hostPID", "hostIPC"):
-            if spec.get(field):
-                out.append(Cause.forbidden(f"{path}.{field}", "when `hostUsers` is false"))
-
-
-def _ids(out: Causes, path: str, spec: Object) -> None:
-    """Users and groups are numbers of 31 bits."""
-    own = spec.get("securityContext")
-    if own:
-        _id_fields(out, f"{path}.securityContext", own, ("runAsUser", "runAsGroup", "fsGroup"))
-    for group in ("containers", "initContainers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            found = container.get("securityContext")
-            if found:
-                _id_fields(out, f"{path}.{group}[{index}].securityContext", found, ("runAsUser", "runAsGroup"))
-
-
-def _id_fields(out: Causes, path: str, context: Object, fields: tuple[str, ...]) -> None:
-    for field in fields:
-        number = context.get(field)
-        if number is not None and not 0 <= number <= rules.MAX_INT32:
-            detail = f"must be between 0 and {rules.MAX_INT32}, inclusive"
-            out.append(Cause.invalid(f"{path}.{field}", number, detail))
-
-
 def _spec(out: Causes, path: str, spec: Object, *, pod: bool) -> None:
     mounted = volume_rules.volumes(out, f"{path}.volumes", spec.get("volumes"))
-    container_rules.containers(out, path, spec, mounted, pod)
+    claims = _claims(out, f"{path}.resourceClaims", spec.get("resourceClaims"))
+    container_rules.containers(out, path, spec, container_rules.Given(mounted, claims, pod))
+    rules.requirements(out, f"{path}.resources", spec.get("resources"))
     if spec.get("hostNetwork"):
         _host_network(out, path, spec, pod)
-    _host_users(out, path, spec)
-    _ids(out, path, spec)
     chosen(out, f"{path}.restartPolicy", spec.get("restartPolicy"), RESTART_POLICIES)
     chosen(out, f"{path}.dnsPolicy", spec.get("dnsPolicy"), DNS_POLICIES)
     rules.labels(out, f"{path}.nodeSelector", spec.get("nodeSelector"))
+    context_rules.pod_context(out, path, spec)
     scheduling_rules.affinity(out, f"{path}.affinity", spec.get("affinity"))
     _dns_config(out, f"{path}.dnsConfig", spec)
     for index, gate in enumerate(spec.get("readinessGates") or ()):
@@ -104,26 +80,82 @@ def _spec(out: Causes, path: str, spec: Object, *, pod: bool) -> None:
         rules.named(out, at, gate.get("conditionType") or "", rules.qualified_name)
     scheduling_rules.gates(out, f"{path}.schedulingGates", spec.get("schedulingGates"))
     scheduling_rules.spread(out, f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints"))
-    for field in _SUBDOMAINS:
-        if spec.get(field):
-            rules.named(out, f"{path}.{field}", spec[field], rules.dns_subdomain)
-    for field in _LABELS:
-        if spec.get(field):
-            rules.named(out, f"{path}.{field}", spec[field], rules.dns_label)
+    context_rules.host_users(out, path, spec)
+    _hostname_override(out, path, spec)
+    _names(out, path, spec, "serviceAccountName", "nodeName")
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= MAX_INT32:
         detail = f"must be between 1 and {MAX_INT32}, inclusive"
         out.append(Cause.invalid(f"{path}.activeDeadlineSeconds", deadline, detail))
+    for field in _LABELS:
+        if spec.get(field):
+            rules.named(out, f"{path}.{field}", spec[field], rules.dns_label)
     scheduling_rules.tolerations(out, f"{path}.tolerations", spec.get("tolerations"))
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         ip(out, f"{path}.hostAliases[{index}].ip", alias.get("ip") or "")
         for number, name in enumerate(alias.get("hostnames") or ()):
             at = f"{path}.hostAliases[{index}].hostnames[{number}]"
             rules.named(out, at, name, rules.dns_subdomain)
+    _names(out, path, spec, "priorityClassName", "runtimeClassName")
     chosen(out, f"{path}.preemptionPolicy", spec.get("preemptionPolicy"), PREEMPTION_POLICIES)
     if spec.get("overhead"):
         rules.requirements(out, f"{path}.overhead", {"limits": spec["overhead"]})
-    rules.requirements(out, f"{path}.resources", spec.get("resources"))
+    context_rules.operating_system(out, path, spec)
+
+
+def _names(out: Causes, path: str, spec: Object, *fields: str) -> None:
+    for field in fields:
+        if spec.get(field):
+            rules.named(out, f"{path}.{field}", spec[field], rules.dns_subdomain)
+
+
+def _no_tokens(out: Causes, path: str, spec: Object) -> None:
+    """Without an account there is nobody whose token could be mounted."""
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for number, source in enumerate((volume.get("projected") or EMPTY).get("sources") or ()):
+            if "serviceAccountToken" in source:
+                at = f"{path}.volumes[{index}].projected.sources[{number}].serviceAccountToken"
+                out.append(Cause.forbidden(at, "must not be specified when serviceAccountName is not set"))
+
+
+def _claims(out: Causes, path: str, found: Any) -> frozenset[str]:
+    """The claims of devices. Gives their names, which containers may ask for."""
+    if not found:
+        return frozenset()
+    taken: set[str] = set()
+    for index, claim in enumerate(found):
+        at, name = f"{path}[{index}]", claim.get("name") or ""
+        if not name:
+            out.append(Cause.required(f"{at}.name"))
+        elif name in taken:
+            out.append(Cause.duplicate(f"{at}.name", name))
+        else:
+            rules.named(out, f"{at}.name", name, rules.dns_label)
+            taken.add(name)
+        given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
+        if len(given) != 1:
+            detail = (
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+                if given
+                else "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            )
+            out.append(Cause.invalid(at, internal.shown(claim, internal.POD_CLAIM), detail))
+        for field in given:
+            rules.named(out, f"{at}.{field}", claim[field], rules.dns_subdomain)
+    return frozenset(taken)
+
+
+def _hostname_override(out: Causes, path: str, spec: Object) -> None:
+    name = spec.get("hostnameOverride")
+    if name is None:
+        return
+    at = f"{path}.hostnameOverride"
+    for field in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(field):
+            out.append(Cause.forbidden(at, f"may not be specified when {field} is true"))
+    if len(name) > MAX_HOSTNAME:
+        out.append(Cause.too_long(at, MAX_HOSTNAME))
+    rules.named(out, at, name, rules.dns_subdomain)
 
 
 def _host_network(out: Causes, path: str, spec: Object, pod: bool) -> None:
@@ -157,6 +189,12 @@ def _dns_config(out: Causes, path: str, spec: Object) -> None:
     if len(searches) > MAX_SEARCHES:
         detail = f"must not have more than {MAX_SEARCHES} search paths"
         out.append(Cause.invalid(f"{path}.searches", searches, detail))
+    if len(" ".join(searches)) > MAX_SEARCH_CHARS:
+        detail = f"must not have more than {MAX_SEARCH_CHARS} characters (including spaces) in the search list"
+        out.append(Cause.invalid(f"{path}.searches", searches, detail))
+    for index, search in enumerate(searches):
+        if search != ".":
+            rules.named(out, f"{path}.searches[{index}]", search.removesuffix("."), names.search_domain)
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             out.append(Cause.required(f"{path}.options[{index}]", "must not be empty"))

@@ -89,6 +89,19 @@ def segments(out: Causes, path: str, holder: Object, *fields: str) -> None:
             named(out, f"{path}.{field}", text, names.path_segment)
 
 
+def no_backsteps(out: Causes, path: str, text: str) -> None:
+    """A path of files that does not climb out of where it starts."""
+    if ".." in text.split("/"):
+        out.append(Cause.invalid(path, text, "must not contain '..'"))
+
+
+def descending_path(out: Causes, path: str, text: str) -> None:
+    """A path of files below some folder."""
+    if text.startswith("/"):
+        out.append(Cause.invalid(path, text, "must be a relative path"))
+    no_backsteps(out, path, text)
+
+
 def domain_path(out: Causes, path: str, text: str) -> None:
     """A name such as example.com/controller."""
     host, _, rest = text.partition("/")
@@ -270,6 +283,9 @@ def requirements(out: Causes, path: str, found: Any) -> None:
         elif not overcommitted(name):
             detail = "Limit must be set for non overcommitable resources"
             out.append(Cause.required(f"{path}.limits", detail))
+    asked = {*limits, *requests}
+    if asked and not asked & {"cpu", "memory"} and any(name.startswith("hugepages-") for name in asked):
+        out.append(Cause.forbidden(path, "HugePages require cpu or memory"))
 
 
 def _within(out: Causes, path: str, name: str, request: Any, limit: Any) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api.errors import ApiError, Cause
+from steersman.api.errors import Cause
 from steersman.api.rules import rules
 from steersman.api.rules.rules import Causes, Object, chosen
-from steersman.api.select import NodeSelector
 from steersman.kernel.value import EMPTY
 
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NO_OPERATOR: Final = "not a valid selector operator"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -77,7 +77,7 @@ def affinity(out: Causes, path: str, found: Any) -> None:
     for index, term in enumerate(node.get(_PREFERRED) or ()):
         at = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
         _weight(out, at, term)
-        _node_term(out, f"{at}.preference", term.get("preference") or EMPTY)
+        _node_term(out, f"{at}.preference", term.get("preference") or EMPTY, values=False)
     for which in ("podAffinity", "podAntiAffinity"):
         pods = found.get(which) or EMPTY
         for index, term in enumerate(pods.get(_REQUIRED) or ()):
@@ -99,19 +99,47 @@ def _node_selector(out: Causes, path: str, found: Any) -> None:
         detail = "must have at least one node selector term"
         out.append(Cause.required(f"{path}.nodeSelectorTerms", detail))
         return
-    try:
-        NodeSelector.compile(found, path)
-    except ApiError as error:
-        out.extend(error.causes)
+    for index, term in enumerate(found["nodeSelectorTerms"]):
+        _node_term(out, f"{path}.nodeSelectorTerms[{index}]", term, values=True)
 
 
-def _node_term(out: Causes, path: str, term: Any) -> None:
-    """One preferred term: judged as the only term of a selector, told at its own path."""
-    try:
-        NodeSelector.compile({"nodeSelectorTerms": [term]}, path)
-    except ApiError as error:
-        inner = f"{path}.nodeSelectorTerms[0]"
-        out.extend(Cause(cause.reason, cause.message, path + cause.field.removeprefix(inner)) for cause in error.causes)
+def _node_term(out: Causes, path: str, term: Object, *, values: bool) -> None:
+    """One alternative of a node selector. `values`: whether values have to be values of labels."""
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        _expression(out, f"{path}.matchExpressions[{index}]", expression, values)
+    for index, expression in enumerate(term.get("matchFields") or ()):
+        at = f"{path}.matchFields[{index}]"
+        key, operator, given = (expression.get(name) or "" for name in ("key", "operator", "values"))
+        if operator not in ("In", "NotIn"):
+            out.append(Cause.invalid(f"{at}.operator", operator, _NO_OPERATOR))
+        elif len(given) != 1:
+            detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            out.append(Cause.required(f"{at}.values", detail))
+        if key != "metadata.name":
+            out.append(Cause.invalid(f"{at}.key", key, "not a valid field selector key"))
+        else:
+            for number, name in enumerate(given):
+                rules.named(out, f"{at}.values[{number}]", name, rules.dns_subdomain)
+
+
+def _expression(out: Causes, path: str, expression: Object, values: bool) -> None:
+    operator, given = expression.get("operator") or "", expression.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not given:
+            out.append(Cause.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if given:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            out.append(Cause.forbidden(f"{path}.values", detail))
+    elif operator in ("Gt", "Lt"):
+        if len(given) != 1:
+            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            out.append(Cause.required(f"{path}.values", detail))
+    else:
+        out.append(Cause.invalid(f"{path}.operator", operator, _NO_OPERATOR))
+    rules.named(out, f"{path}.key", expression.get("key") or "", rules.qualified_name)
+    for number, value in enumerate(given if values else ()):
+        rules.named(out, f"{path}.values[{number}]", value, rules.label_value)
 
 
 def _pod_term(out: Causes, path: str, term: Object) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from steersman.api.errors import Cause
-from steersman.api.rules import rules
+from steersman.api.rules import internal, rules
 from steersman.api.rules.pod_rules import ip
 from steersman.api.rules.rules import Causes, Object, chosen
 from steersman.kernel.value import EMPTY, EMPTY_LIST
@@ -168,7 +168,8 @@ def _distinct(out: Causes, path: str, ports: Sequence[Object], kind: str) -> Non
             out.append(Cause.duplicate(f"{path}[{index}].nodePort", node))
         taken.add((protocol, node))
         if (protocol, number) in used:
-            out.append(Cause.duplicate(f"{path}[{index}]", {"protocol": protocol, "port": number}))
+            twin = internal.shown({"protocol": protocol, "port": number}, internal.SERVICE_PORT)
+            out.append(Cause.duplicate(f"{path}[{index}]", twin))
         used.add((protocol, number))
 
 

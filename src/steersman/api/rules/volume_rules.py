@@ -11,8 +11,7 @@ from typing import Any, Final
 from steersman.api import quantity
 from steersman.api.errors import Cause
 from steersman.api.rules import rules
-from steersman.api.rules.container_rules import no_backsteps
-from steersman.api.rules.rules import Causes, Object, chosen
+from steersman.api.rules.rules import Causes, Object, chosen, no_backsteps
 from steersman.kernel.value import EMPTY
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -100,6 +99,8 @@ def _source(out: Causes, path: str, volume: Object) -> None:
             out.append(Cause.required(f"{at}.{field}"))
         elif is_path:
             no_backsteps(out, f"{at}.{field}", text)
+    if kind == "nfs" and not source.get("path", "").startswith("/"):
+        out.append(Cause.invalid(f"{at}.path", source.get("path", ""), "must be an absolute path"))
     mode = source.get("defaultMode")
     if mode is not None and not 0 <= mode <= MAX_MODE:
         out.append(Cause.invalid(f"{at}.defaultMode", mode, _MODE))
@@ -127,9 +128,7 @@ def _item(out: Causes, path: str, item: Object, *, keyed: bool) -> None:
     if not text:
         out.append(Cause.required(f"{path}.path"))
     else:
-        if text.startswith("/"):
-            out.append(Cause.invalid(f"{path}.path", text, "must be a relative path"))
-        no_backsteps(out, f"{path}.path", text)
+        rules.descending_path(out, f"{path}.path", text)
     mode = item.get("mode")
     if mode is not None and not 0 <= mode <= MAX_MODE:
         out.append(Cause.invalid(f"{path}.mode", mode, _MODE))

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from steersman.api import cron, zones
 from steersman.api.errors import Cause
-from steersman.api.rules import job_rules, pod_rules, rules
+from steersman.api.rules import internal, job_rules, pod_rules, rules
+from steersman.api.rules.job_rules import MISMATCH
 from steersman.api.rules.rules import Causes, Object, chosen, not_negative
 from steersman.kernel.value import EMPTY
 
-MISMATCH: Final = "`selector` does not match template `labels`"
 _SURGE_ZERO: Final = "may not be 0 when `maxSurge` is 0"
 
 
-def _selector(out: Causes, path: str, spec: Object, what: str) -> None:
-    """A required selector that is not empty and picks the template's own labels."""
+def _selector(out: Causes, path: str, spec: Object, what: str) -> bool:
+    """A required selector that is not empty and picks the template's own labels. Whether it is a selector at all."""
     found = spec.get("selector")
     meta = (spec.get("template") or EMPTY).get("metadata") or EMPTY
     labels = meta.get("labels") or EMPTY
@@ -26,13 +26,18 @@ def _selector(out: Causes, path: str, spec: Object, what: str) -> None:
     if found is None:
         if not what.endswith("daemonset"):
             out.append(Cause.required(f"{path}.selector"))
-        out.append(Cause.invalid(at, labels or None, MISMATCH))
-        return
+        out.append(Cause.invalid(at, internal.sorted_map(labels), MISMATCH))
+        return True
     compiled = rules.selector(out, f"{path}.selector", found)
     if not found.get("matchLabels") and not found.get("matchExpressions"):
         out.append(Cause.invalid(f"{path}.selector", found, f"empty selector is {what}"))
-    elif compiled is not None and not compiled.matches(labels):
-        out.append(Cause.invalid(at, labels or None, MISMATCH))
+    elif compiled is None:
+        if not what.endswith("daemonset"):
+            detail = "" if what.endswith("statefulset") else "invalid label selector"
+            out.append(Cause.invalid(f"{path}.selector", internal.selector(found), detail))
+    elif not compiled.matches(labels):
+        out.append(Cause.invalid(at, internal.sorted_map(labels), MISMATCH))
+    return compiled is not None
 
 
 def _long_running(out: Causes, path: str, spec: Object, kind: str) -> None:
@@ -49,9 +54,9 @@ def _long_running(out: Causes, path: str, spec: Object, kind: str) -> None:
 def deployment(out: Causes, path: str, spec: Object) -> None:
     """The spec of a Deployment."""
     not_negative(out, path, spec, "replicas")
-    _selector(out, path, spec, "invalid for deployment")
-    pod_rules.template(out, f"{path}.template", spec.get("template"))
-    _long_running(out, path, spec, "ReplicaSet")
+    if _selector(out, path, spec, "invalid for deployment"):
+        pod_rules.template(out, f"{path}.template", spec.get("template"))
+        _long_running(out, path, spec, "ReplicaSet")
     _deployment_strategy(out, f"{path}.strategy", spec.get("strategy") or EMPTY)
     not_negative(out, path, spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds", 0)
@@ -67,7 +72,8 @@ def _deployment_strategy(out: Causes, path: str, strategy: Object) -> None:
             detail = "may not be specified when strategy `type` is 'Recreate'"
             out.append(Cause.forbidden(f"{path}.rollingUpdate", detail))
     elif kind != "RollingUpdate":
-        out.append(Cause.unsupported(path, strategy, ("Recreate", "RollingUpdate")))
+        shown = internal.shown(strategy, internal.DEPLOYMENT_STRATEGY)
+        out.append(Cause.unsupported(path, shown, ("Recreate", "RollingUpdate")))
     elif rolling is not None:
         at = f"{path}.rollingUpdate"
         down, up = rolling.get("maxUnavailable", "25%"), rolling.get("maxSurge", "25%")
@@ -81,9 +87,9 @@ def _deployment_strategy(out: Causes, path: str, strategy: Object) -> None:
 def replica_set(out: Causes, path: str, spec: Object) -> None:
     """The spec of a ReplicaSet."""
     not_negative(out, path, spec, "replicas", "minReadySeconds")
-    _selector(out, path, spec, "invalid for deployment")
-    pod_rules.template(out, f"{path}.template", spec.get("template"))
-    _long_running(out, path, spec, "ReplicaSet")
+    if _selector(out, path, spec, "invalid for deployment"):
+        pod_rules.template(out, f"{path}.template", spec.get("template"))
+        _long_running(out, path, spec, "ReplicaSet")
 
 
 def replication_controller(out: Causes, path: str, spec: Object) -> None:
@@ -98,7 +104,7 @@ def replication_controller(out: Causes, path: str, spec: Object) -> None:
         return
     labels = (spec["template"].get("metadata") or EMPTY).get("labels") or EMPTY
     if any(labels.get(key) != value for key, value in chosen_labels.items()):
-        out.append(Cause.invalid(f"{path}.template.metadata.labels", labels or None, MISMATCH))
+        out.append(Cause.invalid(f"{path}.template.metadata.labels", internal.sorted_map(labels), MISMATCH))
     pod_rules.template(out, f"{path}.template", spec["template"])
     _long_running(out, path, spec, "ReplicationController")
 
@@ -112,7 +118,8 @@ def daemon_set(out: Causes, path: str, spec: Object) -> None:
     strategy = spec.get("updateStrategy") or EMPTY
     at, kind = f"{path}.updateStrategy", strategy.get("type", "RollingUpdate")
     if kind not in ("RollingUpdate", "OnDelete"):
-        out.append(Cause.unsupported(at, strategy, ("RollingUpdate", "OnDelete")))
+        shown = internal.shown(strategy, internal.DEPLOYMENT_STRATEGY)
+        out.append(Cause.unsupported(at, shown, ("RollingUpdate", "OnDelete")))
     elif kind == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
         at, rolling = f"{at}.rollingUpdate", strategy["rollingUpdate"]
         down, up = rolling.get("maxUnavailable", 1), rolling.get("maxSurge", 0)
@@ -151,9 +158,11 @@ def _stateful_strategy(out: Causes, path: str, strategy: Object) -> None:
     if kind == "OnDelete":
         if rolling is not None:
             detail = "only allowed for updateStrategy 'RollingUpdate'"
-            out.append(Cause.invalid(f"{path}.rollingUpdate", rolling, detail))
+            shown = internal.shown(rolling, internal.ROLLING_STATEFUL)
+            out.append(Cause.invalid(f"{path}.rollingUpdate", shown, detail))
     elif kind != "RollingUpdate":
-        out.append(Cause.invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
+        shown = internal.shown(strategy, internal.STATEFUL_STRATEGY)
+        out.append(Cause.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'"))
     elif rolling is not None:
         not_negative(out, f"{path}.rollingUpdate", rolling, "partition")
 
@@ -170,14 +179,10 @@ _JOB_COUNTS: Final = (
 
 
 def job(out: Causes, path: str, spec: Object) -> None:
-    """The spec of a Job. A missing selector is no fault: the server makes it from the uid."""
+    """The spec of a Job; `job_rules.selected` judges what the server completes by the uid."""
     job_template_spec(out, path, spec)
     if spec.get("selector") is not None:
-        compiled = rules.selector(out, f"{path}.selector", spec["selector"])
-        meta = (spec.get("template") or EMPTY).get("metadata") or EMPTY
-        if compiled is not None and not compiled.matches(meta.get("labels")):
-            at = f"{path}.template.metadata.labels"
-            out.append(Cause.invalid(at, meta.get("labels") or None, MISMATCH))
+        rules.selector(out, f"{path}.selector", spec["selector"])
 
 
 def job_template_spec(out: Causes, path: str, spec: Object) -> None:

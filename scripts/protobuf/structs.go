@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// told is what the JSON of a struct depends on beside the shape of its fields.
+type told struct {
+	Omit  []string          `json:"omit"`  // fields that are left out when they are "", 0 or false
+	Types map[string]string `json:"types"` // Go types as messages show them
+}
+
+// structs writes what Go's encoding does with the fields of every struct below the kinds.
+func structs(kinds []schema.GroupVersionKind) {
+	found := map[string]told{}
+	seen := map[reflect.Type]bool{}
+	for _, gvk := range kinds {
+		tell(scheme.Scheme.AllKnownTypes()[gvk], found, seen)
+	}
+	must(json.NewEncoder(os.Stdout).Encode(found))
+}
+
+func tell(t reflect.Type, found map[string]told, seen map[reflect.Type]bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		tell(t.Elem(), found, seen)
+		return
+	case reflect.Struct:
+	default:
+		return
+	}
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	if model, ok := reflect.Zero(t).Interface().(named); ok {
+		line := told{[]string{}, map[string]string{}}
+		line.fields(t)
+		sort.Strings(line.Omit)
+		found[model.OpenAPIModelName()] = line
+	}
+	for i := range t.NumField() {
+		if t.Field(i).IsExported() {
+			tell(t.Field(i).Type, found, seen)
+		}
+	}
+}
+
+func (l *told) fields(t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		jsonName, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if strings.Contains(options, "inline") || (f.Anonymous && jsonName == "") {
+			if inner := f.Type; inner.Kind() == reflect.Struct {
+				l.fields(inner)
+			}
+			continue
+		}
+		if !f.IsExported() || jsonName == "" || jsonName == "-" {
+			continue
+		}
+		switch f.Type.Kind() {
+		case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
+			if strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
+				l.Omit = append(l.Omit, jsonName)
+			}
+		}
+		shown := f.Type
+		if shown.Kind() == reflect.Pointer {
+			shown = shown.Elem()
+		}
+		l.Types[jsonName] = shown.String()
+	}
+}
