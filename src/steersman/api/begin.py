@@ -368,10 +368,10 @@ class Api:
         if new is old:
             return Reply(200, obj=old, warnings=warnings)
         if new is None:
-            seen = deletion.last_seen(kind, old, request.now)
+            seen = deletion.last_seen(kind, request.now)
             if not request.options.get("dry_run"):
                 return Commit(old.key, old, None, 200, warnings, seen)
-            return Reply(200, obj=old if seen is None else seen.at(old.rv), warnings=warnings)
+            return Reply(200, obj=old if seen is None else seen(old).at(old.rv), warnings=warnings)
         return _committed(request, old.key, old, new, 200, warnings)
 
 
@@ -467,7 +467,7 @@ def _finish(request: Request, old: Object, written: Written) -> Outcome:
         held = old.key.gk == NAMESPACE and (new.spec_value or EMPTY).finalizers
         if not held:
             outcome = _committed(request, old.key, old, None, 200, written.warnings)
-            return outcome._replace(last=new.at(old.rv)) if isinstance(outcome, Commit) else outcome
+            return outcome._replace(last=lambda old: new.at(old.rv)) if isinstance(outcome, Commit) else outcome
     return _committed(request, old.key, old, new, 200, written.warnings)
 
 

@@ -23,11 +23,11 @@ def bind(old: Object, node_name: str, time: str, given: Mapping[str, Any] = EMPT
             _bound.clear()
         status = _bound[place] = _scheduled(old.status, time)
     meta = old.meta
-    added = {field: given[field] for field in ("labels", "annotations") if given.get(field)}
-    if added:
+    if given:
+        added = {field: given[field] for field in ("labels", "annotations") if given.get(field)}
         merged = {field: Frozen({**meta.value.get(field, EMPTY), **value}) for field, value in added.items()}
-        meta = Section(Frozen({**meta.value, **merged}))
-    return old.replace(node=node_name, status=status, meta=meta, rv=0)
+        meta = Section(Frozen({**meta.value, **merged})) if merged else meta
+    return Object(old.key, old.api_version, 0, meta, old.spec, old.rest, status, old.managers, node_name)
 
 
 def _scheduled(old: Section | None, time: str) -> Section:

@@ -8,7 +8,8 @@ updateForGracefulDeletionAndFinalizers) and `pkg/registry/rest/delete.go` (Befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from steersman.api import errors, preconditions
@@ -137,10 +138,12 @@ def _after_graceful(kind: Kind, old: Object, options: Mapping[str, Any], now: in
     return _version(old, _with_finalizers(changed, finalizers))
 
 
-def last_seen(kind: Kind, old: Object, now: int) -> Object | None:
-    """What is shown of a pod that goes at once: it was being deleted, if only for a moment."""
-    if kind.gk != POD:
-        return None
+def last_seen(kind: Kind, now: int) -> Callable[[Object], Object] | None:
+    """Makes what is shown of a pod that goes at once: it was being deleted, if only for a moment."""
+    return partial(_ended, now) if kind.gk == POD else None
+
+
+def _ended(now: int, old: Object) -> Object:
     meta = {**old.meta.value, "deletionGracePeriodSeconds": 0}
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = time_text(now // MICRO)

@@ -73,8 +73,8 @@ class Commit(NamedTuple):
     new: Object | None
     code: int = 200
     warnings: tuple[str, ...] = ()
-    last: Object | None = None
-    """What the client is shown of an object that goes away, where that is not the old version."""
+    last: Callable[[Object], Object] | None = None
+    """Makes what the client is shown of an object that goes away, where that is not the old version."""
 
     @property
     def expected_rv(self) -> int:
@@ -171,7 +171,8 @@ def reply_of(commit: Commit, event: Event) -> Reply:
     for a `last` that has a revision of its own."""
     obj = event.new
     if obj is None:
-        obj = commit.last or commit.old
-        if obj is not None and not (commit.last is not None and commit.last.rv):
+        old = commit.old
+        obj = commit.last(old) if commit.last is not None and old is not None else old
+        if obj is not None and (obj is old or not obj.rv):
             obj = obj.at(event.rev)
     return Reply(commit.code, obj=obj, warnings=commit.warnings)

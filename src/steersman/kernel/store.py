@@ -426,8 +426,12 @@ class Store:
         gk = (some.key.group, some.key.kind)
         same = old is not None and new is not None and old.meta is new.meta and old.node == new.node
         for index in self.config.indexes_of(gk, same):
-            if old is not None and new is not None and all(getattr(old, p) is getattr(new, p) for p in index.reads):
-                continue
+            if old is not None and new is not None:
+                for part in index.reads:
+                    if getattr(old, part) is not getattr(new, part):
+                        break
+                else:
+                    continue
             before = () if old is None else index.values(old)
             after = () if new is None else index.values(new)
             if before != after:
