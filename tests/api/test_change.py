@@ -198,7 +198,7 @@ def sized(size: str) -> dict[str, Any]:
             {"kind": "Role", "name": "b"},
             [
                 "roleRef: Invalid value: "
-                '{"kind":"Role","name":"b","apiGroup":"rbac.authorization.k8s.io"}: cannot '
+                '{"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"b"}: cannot '
                 "change roleRef"
             ],
         ),

@@ -110,10 +110,10 @@ def change(kind: Kind, part: str, old: Any, new: Any) -> list[Cause]:
 
 
 def _as_go(part: str, value: Any) -> Any:
-    """A value as an error of kube-apiserver shows it: a roleRef with the names of its Go struct."""
+    """A value as an error of kube-apiserver shows it: a roleRef as its internal Go struct, names and order (1.36)."""
     if part != "roleRef" or not isinstance(value, dict):
         return value
-    return {f"{name[0].upper()}{name[1:]}".replace("Api", "API"): text for name, text in value.items()}
+    return {shown: value.get(name, "") for shown, name in _ROLE_REF_IN_GO}
 
 
 def frozen_data(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Cause]:
@@ -379,3 +379,4 @@ _FIXED: Final[Mapping[Where, str]] = {
     (_RBAC, "RoleBinding", "roleRef"): "cannot change roleRef",
     (_RBAC, "ClusterRoleBinding", "roleRef"): "cannot change roleRef",
 }
+_ROLE_REF_IN_GO: Final = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
