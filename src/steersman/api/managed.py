@@ -35,6 +35,12 @@ UNOWNED: Final[Mapping[tuple[str, str, str], FieldSet]] = {
 _STATUS: Final = ("f:status",)
 
 
+_ELEMENTS: Final = {field: f"f:{field}" for field in OPEN_META}
+MAX_CREATED: Final = 1 << 10
+"""Sets of all fields remembered: the objects of one template have one."""
+_created: dict[tuple[Any, ...], FieldSet] = {}
+
+
 def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
     """All fields of a section that appears, as `f:PART`'s subtree; cached on the section."""
     found = section.fields
@@ -49,10 +55,14 @@ def section_fields(kind: Kind, part: str, section: Section) -> FieldSet:
     return found
 
 
-def _meta_fields(kind: Kind, meta: Mapping[str, Any]) -> FieldSet:
-    """The managed part of metadata."""
-    schema = kind.schema.fields["metadata"]
-    return node({f"f:{field}": _fields_of(schema.fields[field], meta[field]) for field in OPEN_META if field in meta})
+def _meta_fields(kind: Kind, meta: Mapping[str, Any]) -> dict[str, FieldSet]:
+    """The managed part of metadata, by path element."""
+    schema = kind.schema.fields["metadata"].fields
+    found = {}
+    for field in OPEN_META:
+        if field in meta:
+            found[_ELEMENTS[field]] = _fields_of(schema[field], meta[field])
+    return found
 
 
 def _fields_of(schema: Any, value: Any) -> FieldSet:
@@ -67,15 +77,25 @@ def _fields_of(schema: Any, value: Any) -> FieldSet:
 
 def all_fields(kind: Kind, obj: Object, status: bool) -> FieldSet:
     """Every managed field of an object that was just created; `status`: that of its status too."""
-    out = {"f:metadata": _meta_fields(kind, obj.meta.value)}
-    if obj.spec is not None and kind.gk not in UNOWNED_SPEC:
-        out["f:spec"] = section_fields(kind, "spec", obj.spec)
+    meta = _meta_fields(kind, obj.meta.value)
+    spec = section_fields(kind, "spec", obj.spec) if obj.spec is not None and kind.gk not in UNOWNED_SPEC else NOTHING
+    plain = obj.rest is None and not (status and obj.status is not None)
+    key = (*meta, *meta.values(), spec)  # of sets that are shared, their identity says what they are
+    found = _created.get(key) if plain else None
+    if found is not None:
+        return found
+    out = {"f:metadata": node(meta), "f:spec": spec}
     if obj.rest is not None:
         for part, value in obj.rest.value.items():
             out[f"f:{part}"] = fields.appearing(kind.schema, part, value)
     if status and obj.status is not None:
         out["f:status"] = section_fields(kind, "status", obj.status)
-    return node({name: below for name, below in out.items() if below})
+    found = node({name: below for name, below in out.items() if below})
+    if plain and found.shared:
+        if len(_created) >= MAX_CREATED:
+            _created.clear()
+        _created[key] = found
+    return found
 
 
 def changes(kind: Kind, old: Object, new: Object) -> fields.Change:

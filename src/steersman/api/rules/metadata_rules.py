@@ -18,7 +18,7 @@ from steersman.api.rules import internal, registration_rules, rules
 from steersman.api.rules.rules import IMMUTABLE, NEGATIVE, Causes
 from steersman.api.times import MICRO, parse_time
 from steersman.kernel.store import FOREGROUND
-from steersman.kernel.value import Frozen
+from steersman.kernel.value import Frozen, FrozenList
 
 ANNOTATIONS_MAX: Final = 256 * 1024
 """Bytes of all annotation keys and values together."""
@@ -64,9 +64,17 @@ def _name(check: Check, text: str) -> tuple[Cause, ...]:
 REMEMBERED: Final = 1 << 12
 MAX_REMEMBERED_LABELS: Final = 16
 """Together they bound what `_fine` keeps alive to some 20 MB: valid keys and values are short."""
-_fine: dict[int, Frozen] = {}
-"""Labels with which nothing is wrong: the pods of one template share them. They are kept alive, so that an id stays
-its own."""
+MAX_REMEMBERED_OWNER: Final = 1 << 10
+"""Characters."""
+_fine: dict[int, Frozen | FrozenList] = {}
+"""Labels and owners with which nothing is wrong: the pods of one template share them. They are kept alive, so that an
+id stays its own."""
+
+
+def _remember(found: Frozen | FrozenList) -> None:
+    if len(_fine) >= REMEMBERED:
+        _fine.clear()
+    _fine[id(found)] = found
 
 
 @lru_cache(rules.CHECKED)
@@ -144,13 +152,13 @@ def metadata(kind: Kind, meta: Mapping[str, Any]) -> Causes:
             if causes := _label(key, value):
                 out += causes
         if type(found) is Frozen and not out and len(found) <= MAX_REMEMBERED_LABELS:
-            if len(_fine) >= REMEMBERED:
-                _fine.clear()
-            _fine[id(found)] = found
+            _remember(found)
     if found := meta.get("annotations"):
         _annotations(out, found)
-    if found := meta.get("ownerReferences"):
+    if (found := meta.get("ownerReferences")) and _fine.get(id(found)) is not found:
         _owners(out, found)
+        if type(found) is FrozenList and not out and len(found) == 1 and len(str(found)) <= MAX_REMEMBERED_OWNER:
+            _remember(found)
     if found := meta.get("finalizers"):
         _finalizers(out, found, kind.custom or kind.group in _GENERIC or kind.gk in _GENERIC_KINDS)
     return out
