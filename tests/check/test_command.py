@@ -275,6 +275,7 @@ class Count(sm.Controller):
         c.patch(key, {"data": {"n": str(int(c.get(key).data.n or 0) + 1)}})
 
 def scenario_endless():
+    open("started", "w").close()
     w = sm.Scenario("endless")
     w.apply(OBJECT)
     w.run(Count)
@@ -292,7 +293,10 @@ def scenario_after():
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    time.sleep(2.5)
+    end = time.monotonic() + 60
+    while not (tmp_path / "started").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
