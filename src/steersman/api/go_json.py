@@ -21,6 +21,8 @@ QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)
 ZERO_IS_VALID: Final = frozenset(
     {
         ("", "LimitRange"),
+        ("certificates.k8s.io", "CertificateSigningRequest"),
+        ("resource.k8s.io", "ResourceClaimTemplate"),
         ("storage.k8s.io", "CSINode"),
         ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
         ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),

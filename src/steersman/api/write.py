@@ -37,7 +37,7 @@ from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import LEAF, FieldSet, node, union
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
-from steersman.kernel.value import EMPTY, Frozen, freeze
+from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
 
 SYSTEM_META: Final = (
     "name",
@@ -49,6 +49,10 @@ SYSTEM_META: Final = (
     "deletionGracePeriodSeconds",
 )
 """Metadata that only the server writes. Nobody manages these fields."""
+DUPLICATE_OWNERS: Final = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
 NODE_NAME: Final = node({"f:spec": node({"f:nodeName": LEAF})})
 WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
 BORN_WITH_STATUS: Final = frozenset({("", "Node")})
@@ -285,6 +289,8 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
             taken = take_in(kind, schema.fields[field], path, value, Mode(False, name, by, warnings))
             if not taken:
                 continue
+            if field == "ownerReferences" and len(taken) > 1:
+                taken = _distinct(taken, warnings)
             if field != "labels":  # whose characters validation knows
                 encode(kind, name, path, Section(taken))
             out[field] = share(taken) if field in ("labels", "ownerReferences") else taken
@@ -296,6 +302,21 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
     if extra:
         out["labels"] = Frozen({**out.get("labels", EMPTY), **extra})
     return out
+
+
+def _distinct(owners: FrozenList, warnings: list[str]) -> FrozenList:
+    """ownerReferences, each once; whoever sent one twice is told."""
+    kept: list[Any] = []
+    twice = []
+    for owner in owners:
+        if owner in kept:
+            twice.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if not twice:
+        return owners
+    warnings.append(f"{DUPLICATE_OWNERS}{', '.join(twice)}")
+    return FrozenList(kept)
 
 
 # -- the writes ------------------------------------------------------------------------------------------------
@@ -316,6 +337,8 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         born.complete_meta(kind, meta, parts.spec.value, None)
     if generation.born(kind, parts.spec):
         meta["generation"] = 1
+    elif type(given.get("generation")) is int and given["generation"]:  # nobody counts it: it stays as it was sent
+        meta["generation"] = given["generation"]
     spec, node_name = born.split_node_name(kind, parts.spec)
     obj = Object(key, kind.api_version, 0, Section(Frozen(meta)), spec, parts.rest, parts.status, (), node_name)
     owned = all_fields(kind, obj, status=not kind.has_status)

@@ -96,7 +96,7 @@ class Change(NamedTuple):
             return Changed(201, document={**_success(), "code": 201}, warnings=admitted.warnings)
         named = meta_of(body)
         if named.get("name", self.route.name) != self.route.name:
-            raise errors.bad_request("the name in the body of the binding is not the name of the pod on the URL")
+            raise errors.bad_request("name in URL does not match name in Binding object")
         options["uid"] = named.get("uid") or ""
         await self.send("create", self._part, body, options)
         return Changed(201, document={**_success(), "code": 201})
@@ -216,8 +216,6 @@ class Change(NamedTuple):
     async def delete_collection(self) -> Changed:
         """DELETE of every object a list would give. One that somebody else deletes meanwhile is no error."""
         options = self._delete_options()
-        if options["uid"] or options["rv"]:
-            raise errors.bad_request("preconditions name one object; they cannot be met by a collection")
         found = (await self.read(self._page)).items
         for start in range(0, len(found), DELETED_AT_ONCE):
             batch = found[start : start + DELETED_AT_ONCE]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api import errors, preconditions, versions
+import orjson
+
+from steersman.api import errors, go_json, preconditions, versions
 from steersman.api.crd.custom import ScalePaths
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patching import patch
@@ -53,9 +55,10 @@ async def write_scale(change: Change) -> Changed:
             wanted = strategic_merge(before, given, Kinds.definition(SCALE))
         else:
             wanted = patch.json_patch(before, given) if form == "json" else patch.merge_patch(before, given)
+    sent = _of_workload(kind, old, wanted, whole=change.http.method == "PUT")
     options["patch"] = "merge"
     options["rv"] = _version(given)
-    return await _written(change, old, await change.send("patch", "", _of_workload(kind, old, wanted), _told(options)))
+    return await _written(change, old, await change.send("patch", "", sent, _told(options)))
 
 
 async def _apply(change: Change, old: Object, given: Any, options: dict[str, Any]) -> Changed:
@@ -74,9 +77,9 @@ def _told(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "part": "scale"}
 
 
-def _of_workload(kind: Kind, old: Object, wanted: Any) -> dict[str, Any]:
+def _of_workload(kind: Kind, old: Object, wanted: Any, whole: bool = False) -> dict[str, Any]:
     """What a Scale says of the workload itself."""
-    change_of: Any = _replicas(kind, old, wanted)
+    change_of: Any = _replicas(kind, old, wanted, whole)
     for field in reversed(_paths(kind).replicas):
         change_of = {field: change_of}
     made: dict[str, Any] = change_of
@@ -142,16 +145,30 @@ def _version(given: Any) -> str:
     return str(meta_of(given).get("resourceVersion") or "")
 
 
-def _replicas(kind: Kind, old: Object, wanted: Any) -> int:
-    """spec.replicas of a new Scale of `old`. Raises ApiError 400, 422."""
-    if not isinstance(wanted, dict) or wanted.get("kind", "Scale") != "Scale":
+def _replicas(kind: Kind, old: Object, wanted: Any, whole: bool) -> int:
+    """spec.replicas of a new Scale of `old`; `whole`: sent as it is, not made by a patch. Raises ApiError 400, 422."""
+    if not isinstance(wanted, dict):
         raise errors.bad_request("the body must be a Scale object")
+    if wanted.get("kind", "Scale") != "Scale":
+        other = errors.quote(str(wanted["kind"])[:253])
+        told = f'no kind {other} is registered for version "autoscaling/v1" in scheme {preconditions.SCHEME}'
+        raise errors.bad_request(f'{other[1:-1]} in version "v1" cannot be handled as a Scale: {told}')
     meta, spec = wanted.get("metadata") or {}, wanted.get("spec") or {}
     if not isinstance(meta, dict) or not isinstance(spec, dict):
         raise errors.bad_request("metadata and spec of a Scale must be objects")
-    if meta.get("name", old.key.name) != old.key.name:
-        raise errors.bad_request(f"the name of the Scale is not the name on the URL ({old.key.name})")
-    replicas = spec.get("replicas", 0)
+    name = meta.get("name") or ""
+    if not name and whole:
+        told = "was undeterminable: name must be provided"
+        raise errors.bad_request(f"the name of the object ({old.key.name} based on URL) {told}")
+    if name and name != old.key.name:
+        told = f"does not match the name on the URL ({old.key.name})"
+        raise errors.bad_request(f"the name of the object ({preconditions.plain(name)}) {told}")
+    problem = go_json.complaint("Scale", Kinds.definition(SCALE).fields["spec"], "spec", spec)
+    if problem and whole:
+        raise errors.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {problem}')
+    if problem:
+        raise errors.invalid("", "", [errors.Cause.invalid("patch", orjson.dumps(wanted).decode(), problem)])
+    replicas = spec.get("replicas") or 0
     if kind.custom and type(replicas) is int and -MAX_REPLICAS <= replicas < 0:  # the kind itself says no
         cause = errors.Cause.invalid(
             "." + ".".join(_paths(kind).replicas), replicas, "should be a non-negative integer"

@@ -118,6 +118,8 @@ class _Draw:
         self.store = attempt.store
         meta = (attempt.body or EMPTY).get("metadata") or EMPTY
         self._uid = meta.get("uid", "")
+        self.dry_run = bool(attempt.request.options.get("dry_run"))
+        """Kubernetes then looks at no port that is asked for by its number."""
         self.given: dict[str, None] = {}
         """Given in this very write."""
 
@@ -241,7 +243,7 @@ def _node_ports(draw: _Draw, before: Mapping[str, Any], spec: dict[str, Any]) ->
         if not number:
             number = _next_port(draw, f"{port.get('protocol')} {at}", "a nodePort")
         elif number not in held and number not in shared.values():
-            problem = _port_problem(draw, number)
+            problem = "" if draw.dry_run else _port_problem(draw, number)
             if problem:
                 raise draw.invalid(f"spec.ports[{index}].nodePort", number, problem)
         draw.given[used_port(number)] = None

@@ -42,6 +42,13 @@ def parameters(out: Causes, path: str, found: Mapping[str, str]) -> None:
         out.append(Cause.too_long(path, MAX_PARAMETER_BYTES))
 
 
+def attributes(out: Causes, path: str, found: Any) -> None:
+    """The parameters of a VolumeAttributesClass, of which there must be some."""
+    parameters(out, path, found)
+    if not found:
+        out.append(Cause.required(path, "must contain at least one key/value pair"))
+
+
 def reclaim_policy(out: Causes, path: str, text: Any) -> None:
     """The reclaimPolicy of a StorageClass."""
     if text and text not in ("Delete", "Retain"):

@@ -37,7 +37,11 @@ def autoscaler(out: Causes, path: str, spec: Object) -> None:
         out.append(Cause.invalid(f"{path}.maxReplicas", most, "must be greater than or equal to 1"))
     if least is not None and most < least:
         out.append(Cause.invalid(f"{path}.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-    _target_ref(out, f"{path}.scaleTargetRef", spec.get("scaleTargetRef") or EMPTY)
+    target = spec.get("scaleTargetRef") or EMPTY
+    _target_ref(out, f"{path}.scaleTargetRef", target)
+    if target.get("kind") != "ReplicationController" and "/" not in str(target.get("apiVersion") or ""):
+        version, detail = target.get("apiVersion") or "", "apiVersion must specify API group"
+        out.append(Cause.invalid(f"{path}.scaleTargetRef.apiVersion", version, detail))
     for index, metric in enumerate(spec.get("metrics") or ()):
         _metric(out, f"{path}.metrics[{index}]", metric)
     for way in ("scaleUp", "scaleDown"):

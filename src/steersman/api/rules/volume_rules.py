@@ -204,8 +204,8 @@ def volume_spec(out: Causes, path: str, spec: Object) -> None:
     capacity = spec.get("capacity") or EMPTY
     if not capacity:
         out.append(Cause.required(f"{path}.capacity"))
-    elif "storage" not in capacity or len(capacity) > 1:
-        out.append(Cause.unsupported(f"{path}.capacity", capacity, ("storage",)))
+    if "storage" not in capacity or len(capacity) > 1:
+        out.append(Cause.unsupported(f"{path}.capacity", capacity or None, ("storage",)))
     for name, text in capacity.items():
         size = quantity.parse(text)
         if size.nano <= 0:
