@@ -190,7 +190,8 @@ def test_a_claim_that_a_pod_uses_stays():
 
 def test_a_class_of_attributes_stays_while_it_is_named():
     meta = {"name": "gold"}
-    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": meta, "driverName": "d.io"}
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": meta}
+    kind |= {"driverName": "d.io", "parameters": {"iops": "5"}}
     w = settle(world(claim(volumeAttributesClassName="gold"), kind))
     gold = Key("storage.k8s.io", "VolumeAttributesClass", "", "gold")
     client(w).delete(gold)

@@ -193,6 +193,8 @@ class Api:
         preconditions.check_namespace(store, request, kind, meta)
         if name:
             return self._create_named(store, request, kind, name)
+        if not base and kind.gk == ("", "LimitRange"):  # which need not be named: a uid is its name then
+            return Call("random", ("uid", request.key), lambda uid: self._create_named(store, request, kind, uid))
         if not base or not isinstance(base, str):
             return self._create_named(store, request, kind, "")  # which is refused, with all that is wrong
         return self._generate(store, request, kind, base, GENERATE_TRIES)

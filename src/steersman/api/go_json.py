@@ -20,6 +20,7 @@ NUMBERS: Final = {"int32": "int32", "int64": "int64", "float": "float32", "doubl
 QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 ZERO_IS_VALID: Final = frozenset(
     {
+        ("", "Event"),
         ("", "LimitRange"),
         ("certificates.k8s.io", "CertificateSigningRequest"),
         ("resource.k8s.io", "ResourceClaimTemplate"),

@@ -254,6 +254,7 @@ _RULES: Final[Mapping[Where, Rule]] = {
     (_DEVICES, "ResourceClaim", "status"): claim_rules.status,
     (_DEVICES, "ResourceClaimTemplate", "spec"): claim_rules.template,
     (_DEVICES, "DeviceClass", "spec"): claim_rules.device_class,
+    (_DEVICES, "ResourceSlice", "spec"): claim_rules.resource_slice,
     ("", "LimitRange", "spec"): quota_rules.limit_range,
     ("", "ResourceQuota", "spec"): quota_rules.resource_quota,
     ("autoscaling", "HorizontalPodAutoscaler", "spec"): scaling_rules.autoscaler,
@@ -317,6 +318,7 @@ _JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_STORAGE, "VolumeAttachment"): ("spec",),
     (_STORAGE, "CSIStorageCapacity"): ("storageClassName",),
     ("node.k8s.io", "RuntimeClass"): ("handler",),
+    (_DEVICES, "ResourceSlice"): ("spec",),
     (_RBAC, "RoleBinding"): ("roleRef",),
     (_RBAC, "ClusterRoleBinding"): ("roleRef",),
 }
@@ -333,6 +335,7 @@ WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]],
 """What is judged of several parts together, or with the name."""
 
 TOGETHER: Final[Mapping[tuple[str, str], Callable[[Causes, Mapping[str, Any], Object, Object], None]]] = {
+    ("", "Event"): event_rules.placed,
     ("", "Secret"): data_rules.typed_secret,
     ("batch", "Job"): job_rules.selected,
 }

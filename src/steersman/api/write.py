@@ -267,6 +267,8 @@ def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str, given: Collecti
             causes += validate.part(kind, part, None)
     if not causes:
         needed = [part for part in kind.schema.required if part not in TOP and part not in parts]
+        if kind.gk in go_json.ZERO_IS_VALID:
+            needed = []
         causes = [errors.Cause.required(part) for part in needed if kind.custom or part not in ("spec", "status")]
         causes += validate.whole(kind, name, parts)
     if causes:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from steersman.api import aliases, errors, eviction, preconditions
+from steersman.api import aliases, errors, eviction, refusal
 from steersman.api.access.user import User
 from steersman.api.kinds import Kind
 from steersman.api.patching.patched import accepted, patched
@@ -78,7 +78,7 @@ class Change(NamedTuple):
         """POST to a collection."""
         options = write_options(self.http.query, "CreateOptions")
         body = await self._body()
-        warnings = duplicates(body, options, self._handled)
+        warnings = duplicates(body, options, self.route.kind)
         return _shown(await self.send("create", "", self._stored(body.value), options), warnings)
 
     async def create_part(self) -> Changed:
@@ -105,7 +105,7 @@ class Change(NamedTuple):
         """PUT of an object, of its status, or of the finalizers of a namespace."""
         options = write_options(self.http.query, "UpdateOptions")
         body = await self._body()
-        warnings = duplicates(body, options, self._handled)
+        warnings = duplicates(body, options, self.route.kind)
         old = self.backend.store.get(self._key) if self.route.kind.alias is not None else None
         return _shown(await self.send("update", self._part, self._stored(body.value, old), options), warnings)
 
@@ -166,10 +166,6 @@ class Change(NamedTuple):
         sent, data = self.http.headers.get("content-type"), self.http.body
         default = None if kind.custom else named
         return await aside(read_object, sent, data, default) if len(data) > LARGE else read_object(sent, data, default)
-
-    @property
-    def _handled(self) -> str:
-        return f"{preconditions.handled(self.route.kind)}: "
 
     @property
     def _key(self) -> Key:
@@ -259,11 +255,13 @@ def _success(details: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return status
 
 
-def duplicates(body: Body, options: Mapping[str, Any], handled: str = "") -> tuple[str, ...]:
-    """Warnings about fields that are there twice; refused under strict validation, after `handled`."""
+def duplicates(body: Body, options: Mapping[str, Any], kind: Kind | None = None) -> tuple[str, ...]:
+    """Warnings about fields that are there twice; refused under strict validation, of a `kind` with all that is."""
     if not body.duplicates or options["validation"] == "Ignore":
         return ()
     told = tuple(f'duplicate field "{path}"' for path in body.duplicates)
     if options["validation"] == "Strict":
-        raise errors.bad_request(f"{handled}strict decoding error: {', '.join(told)}")
+        if kind is not None:
+            raise refusal.strict(kind, body.value, told)
+        raise errors.bad_request(f"strict decoding error: {', '.join(told)}")
     return told

@@ -168,7 +168,7 @@ def _spec_causes(spec: Mapping[str, Any]) -> list[Cause]:
     try:
         parse(spec.get("request") or "")
     except Unfit as problem:
-        causes.append(Cause.invalid("spec.request", spec.get("request") or "", str(problem)))
+        causes.append(Cause.invalid("spec.request", spec.get("request") or None, str(problem)))
     usages = spec.get("usages") or ()
     if not usages:
         causes.append(Cause.required("spec.usages"))

@@ -18,6 +18,7 @@ MAX_REQUESTS: Final = 32
 MAX_CHOICES: Final = 8
 MODES: Final = ("All", "ExactCount")
 ONE_OF: Final = "exactly one of `exactly` or `firstAvailable` is required"
+ONE_NODES: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection`"
 UNKNOWN: Final = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
 
@@ -45,6 +46,42 @@ def claim(out: Causes, path: str, spec: Object) -> None:
 def template(out: Causes, path: str, spec: Object) -> None:
     """The spec of a ResourceClaimTemplate."""
     claim(out, f"{path}.spec", spec.get("spec") or EMPTY)
+
+
+def resource_slice(out: Causes, path: str, spec: Object) -> None:
+    """The spec of a ResourceSlice: whose devices it lists, and for which nodes."""
+    for field, holder, check in (("driver", spec, dns1123_subdomain), ("pool.name", spec.get("pool") or EMPTY, None)):
+        text = holder.get(field.rpartition(".")[2]) or ""
+        if not text:
+            out.append(Cause.required(f"{path}.{field}"))
+        elif check is not None:
+            named(out, f"{path}.{field}", text, check)
+        else:
+            for part in text.split("/"):
+                named(out, f"{path}.{field}", part, dns1123_subdomain)
+    pool = spec.get("pool") or EMPTY
+    if pool.get("resourceSliceCount", 0) <= 0:
+        count = pool.get("resourceSliceCount", 0)
+        out.append(Cause.invalid(f"{path}.pool.resourceSliceCount", count, "must be greater than zero"))
+    if pool.get("generation", 0) < 0:
+        detail = "must be greater than or equal to zero"
+        out.append(Cause.invalid(f"{path}.pool.generation", pool["generation"], detail))
+    given = []
+    for field, empty, must in (
+        ("nodeName", "", "a non-empty string"),
+        ("nodeSelector", None, ""),
+        ("allNodes", False, "true"),
+        ("perDeviceNodeSelection", False, "true"),
+    ):
+        if field in spec and spec[field] != empty:
+            given.append(f"`{field}`")
+        elif field in spec:
+            out.append(Cause.invalid(f"{path}.{field}", spec[field], f"must be either unset or set to {must}"))
+    if not given:
+        out.append(Cause.required(path, f"{ONE_NODES} is required"))
+    elif len(given) > 1:
+        detail = f"{ONE_NODES} is required, but multiple fields are set"
+        out.append(Cause.invalid(path, f"{{{', '.join(given)}}}", detail))
 
 
 def device_class(out: Causes, path: str, spec: Object) -> None:

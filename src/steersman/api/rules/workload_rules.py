@@ -134,9 +134,7 @@ def daemon_set(out: Causes, path: str, spec: Object) -> None:
 
 
 def stateful_set(out: Causes, path: str, spec: Object) -> None:
-    """The spec of a StatefulSet. Kubernetes does not judge the pod spec in its template, since the volumes it
-    mounts come from claims; the pods' own creation does.
-    """
+    """The spec of a StatefulSet, whose pods get volumes of its claims, and names of their own."""
     management = spec.get("podManagementPolicy", "OrderedReady")
     if management not in ("OrderedReady", "Parallel"):
         detail = "must be 'OrderedReady' or 'Parallel'"
@@ -148,9 +146,21 @@ def stateful_set(out: Causes, path: str, spec: Object) -> None:
         chosen(out, at, retention.get(field), ("Delete", "Retain"))
     not_negative(out, path, spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
     not_negative(out, f"{path}.ordinals", spec.get("ordinals") or EMPTY, "start")
-    _selector(out, path, spec, "invalid for statefulset")
-    pod_rules.template_metadata(out, f"{path}.template", spec.get("template") or EMPTY)
+    if _selector(out, path, spec, "invalid for statefulset"):
+        pod_rules.template(out, f"{path}.template", _with_claims(spec))
     _long_running(out, path, spec, "StatefulSet")
+
+
+def _with_claims(spec: Object) -> Object:
+    """The template of a StatefulSet's pods as its controller completes it."""
+    template = spec.get("template") or EMPTY
+    inner = template.get("spec") or EMPTY
+    names = [(claim.get("metadata") or EMPTY).get("name") for claim in spec.get("volumeClaimTemplates") or ()]
+    kept = {field: item for field, item in inner.items() if field not in ("hostname", "subdomain")}
+    if names:
+        made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names if name]
+        kept["volumes"] = [*made, *(each for each in inner.get("volumes") or () if each.get("name") not in names)]
+    return {**template, "spec": kept}
 
 
 def _stateful_strategy(out: Causes, path: str, strategy: Object) -> None:
