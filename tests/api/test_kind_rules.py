@@ -115,7 +115,7 @@ M = "spec.metrics[0]"
         (scaled(minReplicas=5), [("Invalid", "spec.maxReplicas")]),
         (scaled(minReplicas=0), [("Invalid", "spec.minReplicas")]),
         (
-            scaled(scaleTargetRef={"kind": "a/b"}),
+            scaled(scaleTargetRef={"kind": "a/b", "apiVersion": "x/v1"}),
             [("Invalid", "spec.scaleTargetRef.kind"), ("Required", "spec.scaleTargetRef.name")],
         ),
         (scaled(metrics=[cpu(type="Utilization", averageUtilization=50)]), []),

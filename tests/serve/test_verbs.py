@@ -230,8 +230,7 @@ async def test_delete_a_collection():
     plane = Plane()
     for name in "abc":
         await plane.post(PODS, pod(name, labels={"app": "x" if name != "c" else "y"}))
-    uid = (await plane.get(PODS + "/a")).json["metadata"]["uid"]
-    await plane.delete(PODS, {"preconditions": {"uid": uid}}, code=400)
+    await plane.delete(PODS, {"preconditions": {"uid": "another"}}, code=409)
     gone = (await plane.delete(PODS + "?labelSelector=app%3Dx")).json
     assert gone["kind"] == "PodList" and [item["metadata"]["name"] for item in gone["items"]] == ["a", "b"]
     assert [item["metadata"]["name"] for item in (await plane.get(PODS)).json["items"]] == ["c"]

@@ -232,7 +232,7 @@ class Change(NamedTuple):
     async def _delete_one(self, obj: Object, options: dict[str, Any]) -> Reply:
         manager = manager_of(self.http.query, self.http.headers.get("user-agent"))
         now = self.backend.now()
-        told = {**options, "uid": obj.uid, "user": self.user}
+        told = {**options, "uid": options["uid"] or obj.uid, "user": self.user}
         if self.http.trail is not None:
             told["audit"] = self.http.trail.notes
         return await self.backend.write(effect.Request("delete", obj.key, None, "", self.actor, manager, now, told))
