@@ -382,7 +382,7 @@ async def test_access_reviews_answer_what_authorization_would():
         ("subjectaccessreviews", {"spec": {"resourceAttributes": {}}}, 422),
         ("selfsubjectrulesreviews", {"spec": {}}, 400),
         ("namespaces/default/localsubjectaccessreviews", {"spec": {"user": "x", "nonResourceAttributes": {}}}, 422),
-        ("namespaces/default/localsubjectaccessreviews", {"spec": {"user": "x", "resourceAttributes": {}}}, 400),
+        ("namespaces/default/localsubjectaccessreviews", {"spec": {"user": "x", "resourceAttributes": {}}}, 422),
     ],
 )
 @in_loop

@@ -12,6 +12,22 @@ import typer
 MAX_VIRTUAL_NODES = 5_000
 """As many nodes as Kubernetes itself supports in one cluster."""
 
+Elsewhere = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMES",
+        help="What somebody else runs, with commas: names of kube-controller-manager's controllers (* for all), "
+        "kube-scheduler, kubelet.",
+    ),
+]
+Believed = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Whose tokens are believed besides: an AuthenticationConfiguration of apiserver.config.k8s.io/v1.",
+    ),
+]
+
 
 def run(
     listen: Annotated[
@@ -32,14 +48,7 @@ def run(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let --listen be reachable from outside.")
     ] = False,
-    disable_controllers: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help="What somebody else runs, with commas: names of kube-controller-manager's controllers (* for all), "
-            "kube-scheduler, kubelet.",
-        ),
-    ] = "",
+    disable_controllers: Elsewhere = "",
     audit_log: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Write down who did what: a JSON object a line; mode 0600.")
     ] = None,
@@ -47,6 +56,7 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="What is written: a Policy of audit.k8s.io/v1. By default Metadata of all."),
     ] = None,
+    authentication_config: Believed = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Runs a control plane until Ctrl-C: API server, controllers, scheduler, virtual nodes; durable in --store.
@@ -81,6 +91,7 @@ def run(
         without=without,
         audit_log=audit_log,
         audit_policy=audit_policy,
+        authentication=authentication_config,
     )
     raise typer.Exit(run_daemon(settings, _tell))
 

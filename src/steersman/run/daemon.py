@@ -24,6 +24,7 @@ from steersman.kernel.ports import NodeStreams
 from steersman.nodes.stages import USUAL, Stages
 from steersman.run import garbage
 from steersman.run.address import Address, parse_address
+from steersman.run.believed import Believed
 from steersman.run.exchange import Driver
 from steersman.run.front import announce, publish
 from steersman.run.load import StartError
@@ -78,6 +79,8 @@ class Settings:
     """Where requests are written down; nowhere by default."""
     audit_policy: Path | None = None
     """Which requests, and how much of them; Metadata of all, by default."""
+    authentication: Path | None = None
+    """Whose tokens are believed besides: an AuthenticationConfiguration."""
     embedded: bool = False
     """It shares its process with other work, and so leaves the process' garbage collection alone."""
 
@@ -117,6 +120,7 @@ class ControlPlane:
         token = admin_token(tokens, settings.kubeconfig)
         save_tokens(place.tokens, tokens)
         signer = Signer.open(place.pki, authority)
+        believed = Believed(settings.authentication)
         shared = Shared(
             tokens,
             authority,
@@ -129,6 +133,7 @@ class ControlPlane:
             settings.streams,
             settings.stages,
             self._audit(),
+            issuers=believed.issuers,
             front=front_proxy(place.pki),
         )
         stack.callback(shared.crew.close)
@@ -151,7 +156,7 @@ class ControlPlane:
         stack.push_async_callback(self.workspaces.close)
         await self.workspaces.open(self.url)
         stack.push_async_callback(self.server.close, GRACE_SECONDS)
-        tasks = [self._renew(context, authority, address)]
+        tasks = [self._renew(context, authority, address), believed.follow()]
         if not settings.embedded:
             tasks.append(garbage.collect_quietly(lambda: self.heads.store.rev))
         for task in tasks:

@@ -39,6 +39,7 @@ from steersman.serve.audit.log import AuditLog
 from steersman.serve.audit.policy import Policy as AuditPolicy
 from steersman.serve.audit.trail import Auditor
 from steersman.serve.credentials.front_proxy import published
+from steersman.serve.credentials.issuers.provider import Issuers
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.credentials.tokens import Tokens
@@ -93,6 +94,8 @@ class Shared:
     """Threads of controllers and components."""
     seed: Seed = field(default_factory=Seed)
     """What every new workspace has, once one has been made."""
+    issuers: Issuers = field(default_factory=Issuers)
+    """Who else makes tokens that are believed."""
     front: tuple[FrontProxy, Authority] | None = None
     """The certificate that aggregated API servers know this one by, and who signed it."""
 
@@ -114,6 +117,7 @@ class Workspace:
         auditor = None if shared.audit is None else Auditor(*shared.audit[:2], self.heads.now, shared.audit.workspace)
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams, auditor)
         self.app.aggregator.front = shared.front[0] if shared.front is not None else None
+        self.app.access.issuers = shared.issuers
         self._aggregating: asyncio.Task[None] | None = None
         loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
         drivers = {**OUTSIDE, **shared.drivers}

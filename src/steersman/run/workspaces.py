@@ -179,6 +179,7 @@ class Workspaces:
     async def _for(self, request: message.Request, name: str) -> Workspace:
         """Only who is known is told which workspaces there are."""
         if name != ROOT and name not in self._opening:
+            await self.root.app.access.prepare(request)
             self.root.app.access.user_of(request, asked(request, segments_of(request.raw_path or request.path)))
         return await self.find(name)
 

@@ -169,6 +169,7 @@ class App:
         if segments and segments[0] in HEALTH_PATHS and not request.query.pairs and len(segments) == 1:
             return self.health.answer(segments[0], [], request.query)
         ask = asked(request, segments)
+        await self.access.prepare(request)
         user = self.access.user_of(request, ask)
         if request.trail is not None:
             request.trail.decided(self.access.decide(user, ask))
@@ -305,7 +306,7 @@ class App:
         if verb in ("list", "watch"):
             return await self._list(request, user, route, shown)
         if route.kind.gk in REVIEWS:
-            done = reviews.answer(self.access, request, user, route)
+            done = await reviews.answer(self.access, request, user, route)
             return await self._changed(route, done, shown)
         change = Change(
             self.backend, route, request, user.name, user, self._no_create(user, ask, route), self.converter

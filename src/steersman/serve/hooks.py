@@ -9,7 +9,6 @@ import json
 import ssl
 import uuid
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,20 +17,12 @@ import orjson
 
 from steersman.api.admission.hook import MAX_TIMEOUT, Hook
 from steersman.serve.asking import unanswered
+from steersman.serve.outgoing import HTTPS, Failed, exchanged, trusting
 
-MAX_ANSWER: Final = 3 << 20
-"""Bytes of an answer: as many as a request may have."""
-MAX_HEADERS: Final = 64 << 10
-CHUNK: Final = 64 << 10
-HTTPS: Final = 443
 SERVICES: Final = 1024
 """Services whose turn is remembered; then all begin anew."""
 SHOWN: Final = 200
 """Characters of an error page that are repeated."""
-
-
-class Failed(Exception):
-    """A call that came to nothing; the text says why."""
 
 
 class Hooks:
@@ -80,78 +71,25 @@ async def _ask(hook: Hook, query: str, address: str) -> dict[str, Any]:
     review = {**hook.review, "request": {**hook.review["request"], "uid": uid}}
     parts = urlsplit(hook.url)
     place = urlsplit(f"//{address}") if address else parts
-    host, port = place.hostname or "", place.port or HTTPS
-    reader, writer = await asyncio.open_connection(
-        host, port, ssl=_context(hook.ca_bundle), server_hostname=hook.host, limit=CHUNK
+    body = orjson.dumps(review)
+    head = (
+        f"POST {parts.path or '/'}{query} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        "Content-Type: application/json\r\nAccept: application/json, */*\r\nUser-Agent: steersman-admission\r\n"
+        f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    try:
-        body = orjson.dumps(review)
-        head = (
-            f"POST {parts.path or '/'}{query} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-            "Content-Type: application/json\r\nAccept: application/json, */*\r\nUser-Agent: steersman-admission\r\n"
-            f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        writer.write(head.encode("ascii") + body)
-        await writer.drain()
-        status, answer = await _read(reader)
-    finally:
-        writer.transport.abort()
+    sent = head.encode("ascii") + body
+    status, answer = await exchanged(
+        place.hostname or "", place.port or HTTPS, sent, _context(hook.ca_bundle), hook.host
+    )
     return _checked(status, answer, "" if review["apiVersion"].endswith("/v1beta1") else uid)
 
 
-@lru_cache(maxsize=256)
 def _context(ca_bundle: str) -> ssl.SSLContext:
     """A context that trusts a bundle (PEM in base64), or the system's authorities for ""."""
-    if not ca_bundle:
-        return ssl.create_default_context()
     try:
-        pem = base64.b64decode(ca_bundle, validate=True).decode("ascii")
-        return ssl.create_default_context(cadata=pem)
+        return trusting(base64.b64decode(ca_bundle, validate=True).decode("ascii"))
     except (binascii.Error, UnicodeDecodeError, ssl.SSLError, ValueError) as error:
         raise Failed(f"unable to load root certificates: {error}; write PEM in base64 into caBundle") from None
-
-
-class _Response:
-    """Collects a response, up to its limits."""
-
-    def __init__(self) -> None:
-        self.body = bytearray()
-        self.headers = 0
-        self.done = False
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers += len(name) + len(value)
-        if self.headers > MAX_HEADERS:
-            raise Failed("the response has too many headers")
-
-    def on_body(self, data: bytes) -> None:
-        self.body += data
-        if len(self.body) > MAX_ANSWER:
-            raise Failed(f"the response is longer than {MAX_ANSWER} bytes")
-
-    def on_message_complete(self) -> None:
-        self.done = True
-
-
-async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Status and body."""
-    response = _Response()
-    parser = httptools.HttpResponseParser(response)
-    taken = 0
-    while not response.done:
-        data = await reader.read(CHUNK)
-        if not data:
-            break
-        taken += len(data)
-        if taken > MAX_ANSWER + MAX_HEADERS:
-            raise Failed(f"the response is longer than {MAX_ANSWER} bytes")
-        try:
-            parser.feed_data(data)
-        except httptools.HttpParserCallbackError as error:
-            raise error.__context__ if isinstance(error.__context__, Failed) else error from None
-    if not taken:
-        raise Failed("EOF")
-    return parser.get_status_code(), bytes(response.body)
 
 
 def _checked(status: int, body: bytes, uid: str) -> dict[str, Any]:

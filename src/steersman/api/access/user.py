@@ -13,6 +13,8 @@ ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 ACCOUNTS: Final = "system:serviceaccounts"
 NODE_PREFIX: Final = "system:node:"
 NODES: Final = "system:nodes"
+CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
+"""The extra that tells which credential somebody came with."""
 
 
 class User(NamedTuple):

@@ -34,12 +34,12 @@ def _texts(name: str, *fields: str) -> Type:
 
 _KIND: Final = _texts("kubernetes.GroupVersionKind", "group", "version", "kind")
 _RESOURCE: Final = _texts("kubernetes.GroupVersionResource", "group", "version", "resource")
-_USER: Final = object_of("kubernetes.UserInfo", {
+USER_INFO: Final = object_of("kubernetes.UserInfo", {
     "username": STRING, "uid": STRING, "groups": list_of(STRING), "extra": map_of(STRING, list_of(STRING)),
 })  # fmt: skip
 REQUEST: Final = object_of("kubernetes.AdmissionRequest", {
     "kind": _KIND, "resource": _RESOURCE, "subResource": STRING, "requestKind": _KIND, "requestResource": _RESOURCE,
-    "requestSubResource": STRING, "name": STRING, "namespace": STRING, "operation": STRING, "userInfo": _USER,
+    "requestSubResource": STRING, "name": STRING, "namespace": STRING, "operation": STRING, "userInfo": USER_INFO,
     "dryRun": BOOL, "options": DYN,
 })  # fmt: skip
 _META: Final = object_of("kubernetes.NamespaceMetadata", {

@@ -33,6 +33,8 @@ RESERVED: Final = frozenset({"true", "false", "null", "in", *WORDS})
 _STARTS: Final = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
 _ESCAPED: Final = re.compile(r"__|[-./]")
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_WRITTEN: Final = re.compile(r"__[^_]+__")
+_PLAIN: Final = {written: text for text, written in _ESCAPES.items()}
 _TIMES: Final = {"duration": (DURATION, 3, 32), "date": (TIMESTAMP, 12, 12), "date-time": (TIMESTAMP, 22, 40)}
 """Formats: their types, the fewest bytes of their JSON and the most characters."""
 
@@ -45,6 +47,15 @@ def escape(name: str) -> str | None:
     if not _STARTS.fullmatch(name):
         return None
     return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name)
+
+
+@lru_cache(maxsize=1 << 12)
+def unescape(written: str) -> str | None:
+    """The field that expressions write so; None when they write none so."""
+    for part in _WRITTEN.findall(written):
+        if part not in _PLAIN and (part != written or part[2:-2] not in RESERVED):
+            return None
+    return _WRITTEN.sub(lambda match: _PLAIN.get(match[0], match[0][2:-2]), written)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api.access.rbac import Ask
 from steersman.api.access.user import User
-from steersman.api.errors import ApiError
 from steersman.serve.files import FileError
-from steersman.serve.yaml_body import read_yaml
+from steersman.serve.settings_file import document, part, texts
 
 NONE, METADATA, REQUEST, FULL = LEVELS = ("None", "Metadata", "Request", "RequestResponse")
 RECEIVED, STARTED, COMPLETE, PANIC = STAGES = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
@@ -115,13 +114,7 @@ def _covers(pattern: str, path: str) -> bool:
 
 def read_policy(data: bytes, name: str) -> Policy:
     """The policy in a file. Raises `FileError`, whose text names the field."""
-    try:
-        value, _ = read_yaml(data)
-    except ApiError as error:
-        raise FileError(f"{name}: {error.message}") from None
-    given = _part(value, _POLICY, name)
-    if (given.get("apiVersion"), given.get("kind")) != (API_VERSION, "Policy"):
-        raise FileError(f"{name}: write apiVersion: {API_VERSION} and kind: Policy")
+    given = document(data, name, (API_VERSION,), "Policy", _POLICY)
     if not given.get("rules"):
         raise FileError(f"{name}: rules: there are none; a policy needs at least one")
     omitted, bare = _stages(given, name), bool(given.get("omitManagedFields"))
@@ -130,57 +123,39 @@ def read_policy(data: bytes, name: str) -> Policy:
 
 
 def _rule(value: Any, where: str, omitted: frozenset[str], bare: bool) -> Rule:
-    given = _part(value, _RULE, where)
+    given = part(value, _RULE, where)
     if given.get("level") not in LEVELS:
         raise FileError(f"{where}.level is {given.get('level')!r}; write one of {', '.join(LEVELS)}")
     if given.get("nonResourceURLs") and (given.get("resources") or given.get("namespaces")):
         raise FileError(f"{where}: a rule is about nonResourceURLs or about resources and namespaces, not about both")
-    urls = _texts(given, "nonResourceURLs", where)
+    urls = texts(given, "nonResourceURLs", where)
     for url in urls:
         if url != "*" and (not url.startswith("/") or "*" in url[:-1]):
             raise FileError(f"{where}.nonResourceURLs: {url!r} is not '*', and no path with '*' at its end at most")
     resources = []
     for at, item in enumerate(given.get("resources") or ()):
         place = f"{where}.resources[{at}]"
-        found = _part(item, _RESOURCES, place)
-        names = _texts(found, "resourceNames", place)
-        kinds = _texts(found, "resources", place)
+        found = part(item, _RESOURCES, place)
+        names = texts(found, "resourceNames", place)
+        kinds = texts(found, "resources", place)
         if names and not kinds:
             raise FileError(f"{place}.resourceNames: names need resources beside them")
         resources.append(Resources(found.get("group") or "", kinds, names))
     return Rule(
         given["level"],
-        _texts(given, "users", where),
-        _texts(given, "userGroups", where),
-        _texts(given, "verbs", where),
+        texts(given, "users", where),
+        texts(given, "userGroups", where),
+        texts(given, "verbs", where),
         tuple(resources),
-        _texts(given, "namespaces", where),
+        texts(given, "namespaces", where),
         urls,
         omitted | _stages(given, where),
         bool(given.get("omitManagedFields", bare)),
     )
 
 
-def _part(value: Any, fields: Mapping[str, type], where: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise FileError(f"{where} must be an object")
-    for name, item in value.items():
-        if name not in fields:
-            raise FileError(f"{where}: there is no field {name!r}; there are {', '.join(fields)}")
-        if item is not None and not isinstance(item, fields[name]):
-            raise FileError(f"{where}.{name} must be a {fields[name].__name__}")
-    return {name: item for name, item in value.items() if item is not None}
-
-
-def _texts(given: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
-    found = given.get(name) or ()
-    if not all(isinstance(text, str) for text in found):
-        raise FileError(f"{where}.{name} must be a list of texts")
-    return tuple(found)
-
-
 def _stages(given: Mapping[str, Any], where: str) -> frozenset[str]:
-    found = _texts(given, "omitStages", where)
+    found = texts(given, "omitStages", where)
     for stage in found:
         if stage not in STAGES:
             raise FileError(f"{where}.omitStages: there is no stage {stage!r}; there are {', '.join(STAGES)}")

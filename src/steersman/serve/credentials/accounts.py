@@ -28,7 +28,7 @@ INVALIDATED: Final = "service account token has been invalidated"
 
 
 class Rejected(Exception):
-    """Why a token that this server signed is no good, or no good any more."""
+    """Why a token is no good, or no good any more."""
 
 
 class Account(NamedTuple):

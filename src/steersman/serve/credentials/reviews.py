@@ -18,7 +18,7 @@ from steersman.serve.options import write_options
 from steersman.serve.route import Route
 
 
-def answer(access: Access, request: Request, user: User, route: Route) -> Changed:
+async def answer(access: Access, request: Request, user: User, route: Route) -> Changed:
     """Answers a review of the route's kind. Raises ApiError 400, 415, 422."""
     kind = route.kind
     options = write_options(request.query, "CreateOptions")
@@ -34,14 +34,16 @@ def answer(access: Access, request: Request, user: User, route: Route) -> Change
     elif kind.gk == review.SELF:
         document = review.myself(user, kind, time_text(access.backend.now() // MICRO))
     else:
-        document = _token(access, given)
+        document = await _token(access, given)
     return Changed(201, document=document, warnings=tuple(warnings))
 
 
-def _token(access: Access, given: dict[str, Any]) -> dict[str, Any]:
+async def _token(access: Access, given: dict[str, Any]) -> dict[str, Any]:
     spec = given.get("spec") or EMPTY
     token = spec.get("token")
     if not token:
         raise errors.bad_request("token is required for TokenReview in authentication")
+    if access.issuers.providers:
+        await access.issuers.prepare(token)
     found = access.by_token(token, tuple(spec.get("audiences") or ()))
     return {**given, "status": review.token_status(found.user, found.audiences, found.problem)}
