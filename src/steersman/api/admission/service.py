@@ -11,13 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.kernel.effect import ListQuery
+from steersman.api.endpoints import Endpoint, endpoints
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
 
-SLICE: Final = ("discovery.k8s.io", "EndpointSlice")
-SERVICE_LABEL: Final = "kubernetes.io/service-name"
 HTTPS: Final = 443
 MAX_ADDRESSES: Final = 100
 """Endpoints among which is chosen: as many as a slice has by default."""
@@ -59,50 +57,14 @@ def _service_place(store: Store, given: Mapping[str, Any]) -> Place:
     path = path if path.startswith("/") else f"/{path}"
     url = f"https://{host}:{port}{path}"
     if spec.get("type") == "ExternalName":
-        return Place(url, host, addresses=(_joined(str(spec.get("externalName")), port),))
+        return Place(url, host, addresses=(str(Endpoint(str(spec.get("externalName")), port)),))
     if spec.get("clusterIP") == "None":
         return Place("", "", 'cannot route to service with ClusterIP "None"')
     entry = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
     if entry is None:
         return Place("", "", f'no service port {port} found for service "{name}"')
-    addresses = _endpoints(store, namespace, name, entry)
+    addresses = tuple([str(each) for each in endpoints(store, namespace, name, entry.get("name") or "")])
     if not addresses:
         return Place("", "", f'no endpoints available for service "{name}"')
     sticky = spec.get("sessionAffinity") == "ClientIP"  # and this server is always the same client
     return Place(url, host, addresses=addresses[:1] if sticky else addresses[:MAX_ADDRESSES])
-
-
-def _endpoints(store: Store, namespace: str, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """HOST:PORT of the ready endpoints by the slices, else of those that still serve while they end, else by the
-    Endpoints; each once, in order."""
-    wanted = entry.get("name") or ""
-    ready: dict[str, None] = {}
-    ending: dict[str, None] = {}
-    for obj in store.query(ListQuery(SLICE, namespace)):
-        if (obj.meta.value.get("labels") or EMPTY).get(SERVICE_LABEL) != name:
-            continue
-        value = obj.value
-        number = _port(value.get("ports") or (), wanted)
-        for endpoint in value.get("endpoints") or () if number else ():
-            conditions = endpoint.get("conditions") or EMPTY
-            for address in (endpoint.get("addresses") or ())[:1]:
-                if conditions.get("ready") is not False:
-                    ready[_joined(address, number)] = None
-                elif conditions.get("serving") and conditions.get("terminating"):
-                    ending[_joined(address, number)] = None
-    if ready or ending:
-        return tuple(ready or ending)
-    old = store.get(Key("", "Endpoints", namespace, name))
-    for subset in () if old is None else old.value.get("subsets") or ():
-        number = _port(subset.get("ports") or (), wanted)
-        for address in subset.get("addresses") or () if number else ():
-            ready[_joined(address["ip"], number)] = None
-    return tuple(ready)
-
-
-def _port(ports: Any, wanted: str) -> int:
-    return next((p.get("port") or 0 for p in ports if (p.get("name") or "") == wanted), 0)
-
-
-def _joined(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -14,7 +14,7 @@ import base64
 import logging
 import random
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,6 +24,7 @@ import orjson
 
 from steersman.api import errors
 from steersman.api.access.user import MASTERS, User
+from steersman.api.endpoints import SLICE, Endpoint, endpoints, slices
 from steersman.api.rules.registration_rules import GK
 from steersman.api.times import time_text
 from steersman.kernel.changelog import Gone
@@ -37,7 +38,7 @@ from steersman.serve.backend import Backend
 from steersman.serve.documents.discovery import Elsewhere
 from steersman.serve.message import Request, Response
 from steersman.serve.upstream.exchange import Failed, Headers, Sent, exchanged, forwarded
-from steersman.serve.upstream.services import SLICE, Address, addresses, reached, slices
+from steersman.serve.upstream.services import reached
 
 AGGREGATOR: Final = User("system:kube-aggregator", (MASTERS,))
 """Who asks whether a server is there."""
@@ -195,15 +196,15 @@ class Aggregator:
             )
         raise wrong
 
-    def _places(self, service: Mapping[str, Any]) -> list[Address]:
+    def _places(self, service: Mapping[str, Any]) -> Sequence[Endpoint]:
         found = self._backend.store.get(Key("", "Service", service["namespace"], service["name"]))
         if found is None:
             return []
         spec = found.value["spec"]
         if spec.get("type") == "ExternalName":
-            return [Address(spec["externalName"], service["port"])]
+            return [Endpoint(spec["externalName"], service["port"])]
         named = [port.get("name") or "" for port in spec.get("ports") or () if port["port"] == service["port"]]
-        return addresses(self._backend, service["namespace"], service["name"], named[0]) if named else []
+        return endpoints(self._backend.store, service["namespace"], service["name"], named[0]) if named else ()
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
@@ -270,9 +271,9 @@ class Aggregator:
             named = [each.get("name") or "" for each in spec.get("ports") or () if each["port"] == port]
             if not named:
                 return Found("False", "ServicePortError", f"{where} is not listening on port {port}")
-            if not slices(self._backend, space, name):
+            if not any(slices(self._backend.store, space, name)):
                 return Found("False", "EndpointsNotFound", f"cannot find endpointslices for {where}")
-            if not addresses(self._backend, space, name, named[0]):
+            if not endpoints(self._backend.store, space, name, named[0]):
                 told = f'endpointslices for {where} have no addresses with port name "{named[0]}"'
                 return Found("False", "MissingEndpoints", told)
         path = f"/apis/{gv[0]}/{gv[1]}"
