@@ -182,7 +182,7 @@ class Aggregator:
         spec = remote.spec
         name = f"{spec['service']['name']}.{spec['service']['namespace']}.svc"
         context = _context(spec.get("caBundle") or "", bool(spec.get("insecureSkipTLSVerify")), self.front)
-        places = self._places(spec["service"])
+        places = [*self._places(spec["service"])]
         random.shuffle(places)
         wrong: Exception = _Nowhere()
         for place in places[:MAX_TRIES]:
