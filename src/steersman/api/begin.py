@@ -26,6 +26,7 @@ from steersman.api.crd.custom_rules import answered, judged
 from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
+from steersman.api.managed import same_owners
 from steersman.api.patching import apply
 from steersman.api.patching.patched import check_form, patched, write_patched
 from steersman.api.preconditions import NAMESPACE
@@ -416,7 +417,7 @@ class Writer:
                 raise
             raise refusal.complete(kind, key, old, body, by, first) from None
         if old is not None and new is old:
-            return old if draft.managers == old.managers else old.replace(managers=draft.managers, rv=0)
+            return old if same_owners(draft.managers, old.managers) else old.replace(managers=draft.managers, rv=0)
         new.managers = draft.managers
         return judged(kind, old, Written(new)).obj if kind.custom else new
 

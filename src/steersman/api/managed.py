@@ -150,6 +150,11 @@ def _section_change(kind: Kind, part: str, before: Section | None, after: Sectio
     return fields.compare(kind.schema.fields.get(part), before.peek(), after.value)
 
 
+def same_owners(one: tuple[Manager, ...], other: tuple[Manager, ...]) -> bool:
+    """Whether they say the same but for their times, by which alone nothing is written."""
+    return one == other or {m._replace(time="") for m in one} == {m._replace(time="") for m in other}
+
+
 def after_loss(
     managers: tuple[Manager, ...], change: fields.Change, across: Across | None = None
 ) -> tuple[Manager, ...]:

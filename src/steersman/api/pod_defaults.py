@@ -332,8 +332,8 @@ def pod_status(spec: Mapping[str, Any]) -> Frozen:
 def reported_status(status: Frozen) -> Frozen:
     """The status of a pod as a node wrote it: the first of podIPs and podIP are one."""
     address = status.get("podIP")
-    if address:
-        return status if status.get("podIPs") else put(status, "podIPs", FrozenList([Frozen({"ip": address})]))
     listed: Iterable[Any] = status.get("podIPs") or ()
     first = next((item.get("ip") for item in listed if isinstance(item, dict)), None)
+    if address:  # it decides, where they differ
+        return status if first == address else put(status, "podIPs", FrozenList([Frozen({"ip": address})]))
     return put(status, "podIP", first) if first else status

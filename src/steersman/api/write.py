@@ -30,8 +30,8 @@ from steersman.api.explain import Finding, Past, explain, explain_custom
 from steersman.api.intake import Misfit, Trace, field_schema, intake
 from steersman.api.kinds import STATUS_PARTS, Kind
 from steersman.api.known import Known, share
-from steersman.api.managed import OPEN_META, all_fields, changes, record_update
-from steersman.api.patching import declared
+from steersman.api.managed import OPEN_META, all_fields, changes, record_update, same_owners
+from steersman.api.patching import declared, scaled
 from steersman.api.prepare import PREPARED
 from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
@@ -392,10 +392,12 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         if sent is not None:
             managers = declared.entries(sent, managers, by.time)
     if new is old or (not status_only and new.same_content(old)):
-        unchanged = managers is old.managers or managers == old.managers
+        if by.part:
+            managers = scaled.after(kind, managers)
+        unchanged = managers is old.managers or same_owners(managers, old.managers)
         return Written(old if unchanged else old.replace(managers=managers, rv=0), tuple(warnings))
-    if not managers:  # nobody is on record, so nobody is put there before the first apply
-        new.managers = ()
+    if not managers or (by.part and not scaled.owned(kind, managers)):
+        new.managers = managers  # nobody is on record, so nobody is put there before the first apply
         return Written(new, tuple(warnings))
     across = conversion.across(kind, old, new)
     if status_only and across is None and new.meta is old.meta:
@@ -404,7 +406,8 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
             new.managers = entries
             return Written(new, tuple(warnings))
     change = changes(kind, old, new)
-    new.managers = record_update(kind, managers, change, by.manager, by.told, by.since, across)
+    managers = record_update(kind, managers, change, by.manager, by.told, by.since, across)
+    new.managers = scaled.after(kind, managers) if by.part else managers
     return Written(new, tuple(warnings))
 
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import errors, go_json, preconditions, versions
-from steersman.api.crd.custom import ScalePaths
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patching import patch
 from steersman.api.patching.patched import accepted
+from steersman.api.patching.scaled import nested, paths
 from steersman.api.patching.strategic import strategic_merge
 from steersman.api.select import LabelSelector
 from steersman.api.sent import meta_of
@@ -22,16 +22,14 @@ from steersman.serve.options import write_options
 
 SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 MAX_REPLICAS: Final = (1 << 31) - 1
-BUILTIN: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ())
-"""Where built-in workloads have their numbers; their selectors are objects, written as text."""
 
 
 async def read_scale(change: Change) -> Changed:
     """GET of `scale`."""
     obj, kind = await _workload(change), change.route.kind
-    paths = _paths(kind)
-    if kind.custom and _nested(obj, paths.replicas) is None:
-        path = errors.quote("." + ".".join(paths.replicas))
+    replicas = paths(kind).replicas
+    if kind.custom and nested(obj, replicas) is None:
+        path = errors.quote("." + ".".join(replicas))
         raise errors.internal(f"the spec replicas field {path} does not exist")
     return Changed(200, document=_scale_of(kind, obj))
 
@@ -80,7 +78,7 @@ def _told(options: dict[str, Any]) -> dict[str, Any]:
 def _of_workload(kind: Kind, old: Object, wanted: Any, whole: bool = False) -> dict[str, Any]:
     """What a Scale says of the workload itself."""
     change_of: Any = _replicas(kind, old, wanted, whole)
-    for field in reversed(_paths(kind).replicas):
+    for field in reversed(paths(kind).replicas):
         change_of = {field: change_of}
     made: dict[str, Any] = change_of
     return made
@@ -100,27 +98,15 @@ async def _workload(change: Change) -> Object:
     return await change.read(lambda kind: preconditions.existing(change.backend.store, key, kind))
 
 
-def _paths(kind: Kind) -> ScalePaths:
-    return BUILTIN if kind.origin is None or kind.origin.scale is None else kind.origin.scale
-
-
-def _nested(obj: Object, path: tuple[str, ...]) -> Any:
-    """The value at a path of field names; None where there is none."""
-    value: Any = obj.value
-    for field in path:
-        value = value.get(field) if isinstance(value, dict) else None
-    return value
-
-
 def _number(obj: Object, path: tuple[str, ...], absent: int) -> int:
-    found = _nested(obj, path)
+    found = nested(obj, path)
     return absent if found is None or type(found) is not int else found
 
 
 def _selector(kind: Kind, obj: Object) -> str:
     """The selector of the pods, as text: custom kinds keep it so."""
     if kind.origin is not None:
-        found = _nested(obj, _paths(kind).selector) if _paths(kind).selector else ""
+        found = nested(obj, paths(kind).selector) if paths(kind).selector else ""
         return found if isinstance(found, str) else ""
     selector = (obj.spec_value or {}).get("selector")
     if kind.gk == ("", "ReplicationController"):  # its selector is a plain map
@@ -129,14 +115,14 @@ def _selector(kind: Kind, obj: Object) -> str:
 
 
 def _scale_of(kind: Kind, obj: Object) -> dict[str, Any]:
-    meta, paths, selector = obj.meta.value, _paths(kind), _selector(kind, obj)
+    meta, at, selector = obj.meta.value, paths(kind), _selector(kind, obj)
     shown = {name: meta[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in meta}
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {**shown, "resourceVersion": str(obj.rv)},
-        "spec": {"replicas": _number(obj, paths.replicas, 0 if kind.custom else 1)},
-        "status": {"replicas": _number(obj, paths.status_replicas, 0), **({"selector": selector} if selector else {})},
+        "spec": {"replicas": _number(obj, at.replicas, 0 if kind.custom else 1)},
+        "status": {"replicas": _number(obj, at.status_replicas, 0), **({"selector": selector} if selector else {})},
     }
 
 
@@ -170,9 +156,7 @@ def _replicas(kind: Kind, old: Object, wanted: Any, whole: bool) -> int:
         raise errors.invalid("", "", [errors.Cause.invalid("patch", orjson.dumps(wanted).decode(), problem)])
     replicas = spec.get("replicas") or 0
     if kind.custom and type(replicas) is int and -MAX_REPLICAS <= replicas < 0:  # the kind itself says no
-        cause = errors.Cause.invalid(
-            "." + ".".join(_paths(kind).replicas), replicas, "should be a non-negative integer"
-        )
+        cause = errors.Cause.invalid("." + ".".join(paths(kind).replicas), replicas, "should be a non-negative integer")
         raise errors.invalid(kind.kind, old.key.name, [cause], kind.group)
     if type(replicas) is not int or not 0 <= replicas <= MAX_REPLICAS:
         cause = errors.Cause.invalid("spec.replicas", replicas, "must be greater than or equal to 0")

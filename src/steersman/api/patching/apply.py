@@ -18,7 +18,7 @@ from steersman.api.crd import conversion
 from steersman.api.errors import Cause
 from steersman.api.intake import field_schema
 from steersman.api.kinds import BODIES, STATUS_PARTS, Kind
-from steersman.api.patching import apply_across, declared
+from steersman.api.patching import apply_across, declared, scaled
 from steersman.api.patching.patch import same
 from steersman.api.patching.typed import merge, pruned
 from steersman.api.schema import Schema
@@ -43,8 +43,10 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
         entry = Manager(by.manager, "Apply", by.told, kind.api_version, by.since, claimed)
         obj.managers = (entry,) if claimed else ()
         return Written(obj, (*warnings, *written.warnings))
-    if not old.managers:
-        old = old.replace(managers=_before(kind, old, by))
+    if by.part:
+        old = old.replace(managers=scaled.before_first_apply(kind, old))
+    elif not old.managers and (before := _before(kind, old, by)):
+        old = old.replace(managers=before)
     mine = next((m for m in old.managers if _is_mine(m, by)), None)
     others = tuple([m for m in old.managers if m is not mine])
     live = _body(old)
@@ -65,16 +67,14 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
     time = by.since if not idle else "" if mine is None else mine.time  # of what changes nothing, none is noted
     entry = Manager(by.manager, "Apply", by.told, kind.api_version, time, claimed)
     managers = (*managed.after_loss(others, change, across), *((entry,) if claimed else ()))
+    if by.part:
+        managers = scaled.after(kind, managers)
     if new.same_content(old):
-        if _timeless(managers) == _timeless(old.managers):
+        if managed.same_owners(managers, old.managers):
             return Written(old, tuple(warnings))
         new = old.replace(rv=0)
     new.managers = managers
     return Written(new, tuple(warnings))
-
-
-def _timeless(managers: tuple[Manager, ...]) -> set[Manager]:
-    return {entry._replace(time="") for entry in managers}
 
 
 def _before(kind: Kind, old: Object, by: By) -> tuple[Manager, ...]:
