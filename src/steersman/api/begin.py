@@ -7,13 +7,9 @@ simulate and run; only who performs calls and commits differs.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
-
-import orjson
 
 from steersman.api import deletion, errors, eviction, go_json, names, preconditions, refusal, versions, write
 from steersman.api.access.authz import Rbac
@@ -21,6 +17,7 @@ from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.bind import bind
 from steersman.api.by import By, Written
+from steersman.api.continuing import read_token, write_token
 from steersman.api.crd import conversion, crd
 from steersman.api.crd.custom_rules import answered, judged
 from steersman.api.crd.definition import CRD, declared_kinds
@@ -132,7 +129,7 @@ class Api:
         options = request.options
         query = self.query(kind, request.key.namespace or None, options.get("labels", ""), options.get("fields", ""))
         limit = min(preconditions.whole(options, "limit") or MAX_LIST_PAGE, MAX_LIST_PAGE)
-        after, rev = _read_token(options["continue"]) if options.get("continue") else (None, store.rev)
+        after, rev = read_token(options["continue"]) if options.get("continue") else (None, store.rev)
         items = tuple(islice(store.query(query, after), limit + 1))
         if kind.custom:
             items = tuple([versions.shown(kind, obj) for obj in items])
@@ -143,7 +140,7 @@ class Api:
         remaining = 0
         if query.matches is None and not query.by:  # with a selector nobody knows, and Kubernetes does not say
             remaining = store.count_after(kind.gk, query.namespace, (last.namespace, last.name))
-        token = _write_token(last.namespace, last.name, rev)
+        token = write_token(last.namespace, last.name, rev)
         return Reply(200, items=items, rev=rev, token=token, remaining=remaining)
 
     def query(self, kind: Kind, namespace: str | None, labels: Any = "", fields: str = "") -> ListQuery:
@@ -482,20 +479,3 @@ def _committed(
             new = new.at(old.rv)
         return Reply(code, obj=old if new is None else new, warnings=warnings)
     return Commit(key, old, new, code, warnings)
-
-
-def _write_token(namespace: str, name: str, rev: int) -> str:
-    """Where the next page starts, and the revision of the first: a watch from there misses nothing, since later pages
-    show the newest state."""
-    return base64.urlsafe_b64encode(orjson.dumps([1, namespace, name, rev])).decode().rstrip("=")
-
-
-def _read_token(token: Any) -> tuple[tuple[str, str], int]:
-    try:
-        read = orjson.loads(base64.urlsafe_b64decode(str(token) + "=" * (-len(str(token)) % 4)))
-        version, namespace, name, rev = read
-        if version == 1 and isinstance(namespace, str) and isinstance(name, str) and type(rev) is int:
-            return (namespace, name), rev
-    except (ValueError, binascii.Error, TypeError):
-        pass
-    raise errors.bad_request("the continue token is not one of this server; start the list again without it")
