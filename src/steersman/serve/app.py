@@ -40,6 +40,7 @@ from steersman.serve.answer import (
 from steersman.serve.aside import aside, is_large
 from steersman.serve.asked import asked
 from steersman.serve.audience import Audiences
+from steersman.serve.audit.mark import mark, marked
 from steersman.serve.audit.trail import Auditor
 from steersman.serve.backend import Backend
 from steersman.serve.bindings import BINDING, bind_named
@@ -137,9 +138,10 @@ class App:
     async def __call__(self, request: Request) -> Response:
         """Answers one request; never raises but for its own cancellation."""
         start = time.perf_counter()
+        mark(request)
         response = await (self._guarded(request) if self.audit is None else self.audit.observed(request, self._guarded))
         self.telemetry.answered(Asked(*request.labels), response.status, time.perf_counter() - start)
-        return compressed(request, response)
+        return compressed(request, marked(request, response))
 
     def screen(self, request: Request) -> Response | None:
         """The refusal of a request whose body is not read yet, where its head is reason enough."""

@@ -137,6 +137,8 @@ class Request:
     """What the request turned out to ask for, as it is counted (`telemetry.Asked`)."""
     trail: Any = field(default=None, repr=False)
     """Where what becomes of it is noted (`audit.trail.Trail`); None when nobody writes it down."""
+    audit_id: str = ""
+    """What the audit log and the answer call it."""
     _query: Query | None = field(default=None, repr=False)
 
     @property

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import stat
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,9 @@ from steersman.api.kinds import Kinds
 from steersman.serve.audit.log import AuditLog
 from steersman.serve.audit.policy import EVERYTHING, Policy, read_policy
 from steersman.serve.audit.trail import Auditor
+from steersman.serve.credentials.tls import Authority
 from steersman.serve.files import FileError
+from tests.run.test_webhook import Hook
 from tests.serve.harness import in_loop
 from tests.serve.plane import PODS, Plane, configmap, pod
 
@@ -166,11 +170,51 @@ async def test_policies_and_pod_security_note_what_they_found(tmp_path):
     )
 
 
+@pytest.mark.parametrize("level", ["Metadata", "Request"])
 @in_loop
-async def test_without_a_log_nothing_is_noted():
+async def test_what_webhooks_change_is_noted(tmp_path, level):
+    """Keys and values are those of kube-apiserver's mutating webhooks; a patch is told from the level Request on."""
+    a = Audited(tmp_path, policy({"level": level}))
+    patch = [{"op": "add", "path": "/data", "value": {"k": "v"}}]
+    said = {"allowed": True, "patchType": "JSONPatch", "auditAnnotations": {"why": "because"}}
+    said["patch"] = base64.b64encode(json.dumps(patch).encode()).decode()
+    authority = Authority.create(tmp_path / "pki")
+    hook = Hook(authority, lambda review: said)
+    with contextlib.closing(hook):
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        client = {"url": f"https://127.0.0.1:{hook.port}/", "caBundle": base64.b64encode(authority.pem).decode()}
+        webhook = {"name": "w.example.com", "rules": [rule], "clientConfig": client, "sideEffects": "None"}
+        webhook |= {"admissionReviewVersions": ["v1"], "matchPolicy": "Exact"}
+        body = {"metadata": {"name": "w"}, "webhooks": [webhook]}
+        await a.plane.post(f"{ADMISSION}/mutatingwebhookconfigurations", body)
+        stored = (await a.plane.post(CONFIGS, configmap("a"))).json
+    assert stored["data"] == {"k": "v"}
+    notes = a.last()["annotations"]
+    about = {"configuration": "w", "webhook": "w.example.com"}
+    mutation = json.loads(notes["mutation.webhook.admission.k8s.io/round_0_index_0"])
+    assert mutation == {**about, "mutated": True} and notes["w.example.com/why"] == "because"
+    told = notes.get("patch.webhook.admission.k8s.io/round_0_index_0")
+    assert (told is None) == (level == "Metadata")
+    assert told is None or json.loads(told) == {**about, "patch": patch, "patchType": "JSONPatch"}
+
+
+@in_loop
+async def test_without_a_log_nothing_is_noted_and_answers_have_their_id():
     plane = Plane()
-    answer = await plane.post(CONFIGS, configmap("a"))
-    assert plane.app.audit is None and not answer.header("audit-id")
+    assert plane.app.audit is None
+    answers = [
+        await plane.post(CONFIGS, configmap("a")),
+        await plane.get(f"{CONFIGS}/none", 404),
+        await plane.get(CONFIGS, 401, authorization=""),
+        await plane.get("/healthz", authorization=""),
+        await plane.get("/nowhere", 404),
+        await plane.get(f"{CONFIGS}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dx"),
+        await plane.get(CONFIGS, accept_encoding="gzip"),
+    ]
+    found = [answer.header("audit-id") for answer in answers]
+    assert len(set(found)) == len(found) and all(str(uuid.UUID(each)) == each for each in found)
+    assert (await plane.get(CONFIGS, audit_id="mine")).header("audit-id") == "mine"
+    assert (await plane.get(CONFIGS, audit_id="x" * 65)).header("audit-id") != "x" * 65
 
 
 def test_the_log_is_bounded_and_goes_on(tmp_path):

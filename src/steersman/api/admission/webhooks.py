@@ -33,6 +33,7 @@ API_VERSION: Final = "admission.k8s.io/v1"
 MAX_WARNINGS: Final = 16
 """Warnings, and notes for the audit log, taken of one answer, and characters of one: clients drop what is beyond."""
 MAX_WARNING: Final = 256
+PATCH: Final = "patch.webhook.admission.k8s.io/"
 MUTATION: Final = "mutation.webhook.admission.k8s.io/"
 VALIDATION: Final = "validating.webhook.admission.k8s.io/"
 WITHOUT_EFFECT: Final = ("None", "NoneOnDryRun")
@@ -157,17 +158,13 @@ class MutatingAdmissionWebhook(Webhooks):
 
             def resume(answers: Any, meant: Meant = meant, index: int = index) -> Answer:
                 said = _said(meant.webhook, answers[0], attempt)
-                body = attempt.body if said is None else _changed(meant.webhook, said, attempt)
-                place = f"{MUTATION}round_{int(attempt.again)}_index_{index}"
+                place = f"round_{int(attempt.again)}_index_{index}"
+                body = attempt.body if said is None else _changed(meant.webhook, said, attempt, place)
                 if said is None:
-                    attempt.note(f"failed-open.{place}", meant.webhook.name)
+                    attempt.note(f"failed-open.{MUTATION}{place}", meant.webhook.name)
                 elif attempt.audited:
-                    about: dict[str, Any] = {
-                        "configuration": meant.webhook.configuration,
-                        "webhook": meant.webhook.name,
-                    }
-                    about |= {"mutated": body is not attempt.body}
-                    attempt.note(place, orjson.dumps(about).decode())
+                    about = {**_about(meant.webhook), "mutated": body is not attempt.body}
+                    attempt.note(f"{MUTATION}{place}", orjson.dumps(about).decode())
                     _annotate(meant.webhook, said, attempt)
                 told = warnings if said is None else (*warnings, *_warnings(said))
                 return self._from(webhooks, index + 1, attempt._replace(body=body), before, told)
@@ -253,6 +250,8 @@ def _rejection(webhook: Webhook, status: Any) -> errors.ApiError:
     return errors.ApiError(number, reason if isinstance(reason, str) else "", text, errors.Details())
 
 
+MAX_PATCH: Final = 256 << 10
+"""Characters of a patch (in base64) that the audit log is told: a quarter of its longest line."""
 MAX_MESSAGE: Final = 4096
 """Characters of a webhook's own text in a refusal."""
 
@@ -272,8 +271,13 @@ def _warnings(response: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple([text[:MAX_WARNING] for text in given[:MAX_WARNINGS] if isinstance(text, str) and text])
 
 
-def _changed(webhook: Webhook, response: Mapping[str, Any], attempt: Attempt) -> Any:
-    """The body with the patch of an answer applied. Raises `ApiError`."""
+def _about(webhook: Webhook) -> dict[str, Any]:
+    """How annotations of the audit log name a webhook."""
+    return {"configuration": webhook.configuration, "webhook": webhook.name}
+
+
+def _changed(webhook: Webhook, response: Mapping[str, Any], attempt: Attempt, place: str) -> Any:
+    """The body with the patch of an answer applied; `place` is that of the call. Raises `ApiError`."""
     encoded = response.get("patch")
     if not encoded:
         return attempt.body
@@ -289,6 +293,9 @@ def _changed(webhook: Webhook, response: Mapping[str, Any], attempt: Attempt) ->
         for field in ("apiVersion", "kind"):
             if not isinstance(changed, dict) or changed.get(field) != attempt.body.get(field):
                 raise ValueError(f"the patch changes {field}")
+        if attempt.audited and len(encoded) <= MAX_PATCH:
+            told = {**_about(webhook), "patch": operations, "patchType": "JSONPatch"}
+            attempt.note(f"{PATCH}{place}", orjson.dumps(told).decode())
         return attempt.body if changed == attempt.body else freeze(changed)
     except (ValueError, TypeError, binascii.Error, errors.ApiError) as problem:
         _failed(webhook, str(problem))

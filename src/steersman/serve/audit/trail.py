@@ -6,8 +6,7 @@ pkg/audit/request.go and pkg/endpoints/filters/audit.go.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
@@ -17,6 +16,7 @@ import orjson
 from steersman.api.access.authz import Decision
 from steersman.api.access.rbac import Ask
 from steersman.api.access.user import ANONYMOUS, UNAUTHENTICATED, User
+from steersman.api.admission.webhooks import PATCH
 from steersman.api.errors import ApiError
 from steersman.api.times import micro_text
 from steersman.serve.asked import asked
@@ -38,9 +38,6 @@ from steersman.serve.message import Request, Response
 from steersman.serve.route import segments_of
 from steersman.serve.streams.pipe import Pipe
 
-AUDIT_ID: Final = "audit-id"
-MAX_ID: Final = 64
-"""Characters of an id that a client gives its request."""
 WORKSPACE: Final = "steersman.dev/workspace"
 LONG_PARTS: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 """Subresources whose answers take their time, as a watch does."""
@@ -84,12 +81,11 @@ class Trail:
         if self._rule.level == NONE:
             return
         request = self._request
-        given = request.headers.get(AUDIT_ID)
         self._event = {
             "kind": "Event",
             "apiVersion": API_VERSION,
             "level": self._rule.level,
-            "auditID": given if 0 < len(given) <= MAX_ID else str(uuid.uuid4()),
+            "auditID": request.audit_id,
             "stage": RECEIVED,
             "requestURI": (request.raw_path or request.path) + (f"?{request.raw_query}" if request.raw_query else ""),
             "verb": ask.verb,
@@ -125,8 +121,6 @@ class Trail:
         self._event["responseStatus"] = {"metadata": {}, "code": response.status}
         if self._rule.level in (REQUEST, FULL) and ask.verb not in ("get", "list", "watch"):
             self._add("requestObject", _sent(self._request))
-        pairs = response.headers.items() if isinstance(response.headers, Mapping) else response.headers
-        response = replace(response, headers=(*pairs, (AUDIT_ID, self._event["auditID"])))
         if isinstance(response.body, bytes) and response.takeover is None:
             self._told(response, response.body)
             self._write(COMPLETE)
@@ -176,7 +170,8 @@ class Trail:
     def _write(self, stage: str) -> None:
         if stage in self._rule.omitted:
             return
-        notes = dict(sorted(self.notes.items()))
+        bodies = self._rule.level in (REQUEST, FULL)
+        notes = {name: self.notes[name] for name in sorted(self.notes) if bodies or not name.startswith(PATCH)}
         if self._auditor.workspace:
             notes[WORKSPACE] = self._auditor.workspace
         event = {**self._event, "stage": stage, "stageTimestamp": micro_text(self._auditor.now())}

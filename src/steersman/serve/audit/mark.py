@@ -1,0 +1,31 @@
+"""The id of a request, which every answer repeats: what a client tells people to look for in the audit log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from steersman.serve.message import Request, Response
+
+AUDIT_ID: Final = "audit-id"
+MAX_ID: Final = 64
+"""Characters of an id that a client gives its request; a longer one is replaced."""
+
+
+def mark(request: Request) -> None:
+    """Gives a request its id: the client's own, else a random one in the form of a UUID."""
+    given = request.headers.get(AUDIT_ID)
+    if 0 < len(given) <= MAX_ID:
+        request.audit_id = given
+        return
+    text = os.urandom(16).hex()  # a third of the time of uuid4, on every request
+    request.audit_id = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+
+
+def marked(request: Request, response: Response) -> Response:
+    """The answer with the id of its request."""
+    headers = response.headers
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return replace(response, headers=(*pairs, (AUDIT_ID, request.audit_id)))
