@@ -19,7 +19,8 @@ LATER = QUIET + 10 * MICRO
 
 
 def events(world: World) -> list[Any]:
-    return [obj.value for obj in world.store.list(("", "Event"))]
+    """Those of pods that found no node."""
+    return [obj.value for obj in world.store.list(("", "Event")) if obj.value.reason == "FailedScheduling"]
 
 
 def remove(world: World, kind: str, name: str, namespace: str = "default") -> None:
@@ -103,6 +104,18 @@ def test_a_restart_sweeps_events_of_pods_that_are_gone():
     again.store = world.store
     settle(again.start())
     assert events(again) == []
+
+
+def test_that_a_pod_was_bound_is_told_once_in_the_shape_of_events_of_today():
+    world = world_with(SchedulerComponent(events=True))
+    pod(world, "p")
+    pod(world, "placed", nodeName="n0")
+    settle(world)
+    (told,) = [obj.value for obj in world.store.list(("", "Event"))]
+    assert (told.type, told.reason, told.action) == ("Normal", "Scheduled", "Binding")
+    assert told.message == "Successfully assigned default/p to n0" and told.eventTime
+    assert (told.reportingComponent, told.source) == ("default-scheduler", {})
+    assert told.involvedObject.uid == seen(world, "p").metadata.uid
 
 
 def test_without_events_none_are_told():

@@ -45,6 +45,8 @@ class Note(NamedTuple):
     reason: str
     message: str
     source: str
+    host: str = ""
+    """The node the component runs on, of kubelets."""
 
 
 class Said(NamedTuple):
@@ -88,6 +90,8 @@ class Recorder:
         message, mark = note.message, digest("event", group, note.message)
         if self._are_similar(group, mark, now):
             message, mark = COMBINED + message, group
+        elif path := about.get("fieldPath"):
+            mark = digest("event", mark, path)
         at = time_text(now // MICRO)
         count, first = self._told.get(mark, (0, at))
         _keep(self._told, mark, (count + 1, first))
@@ -137,6 +141,7 @@ def _keep(cache: OrderedDict[int, Any], key: int, value: Any) -> None:
 
 
 def _event(key: Key, note: Note, message: str, at: str) -> Frozen:
+    where = {"reportingInstance": note.host} if note.host else {}
     return Frozen(
         apiVersion="v1",
         kind="Event",
@@ -144,10 +149,11 @@ def _event(key: Key, note: Note, message: str, at: str) -> Frozen:
         involvedObject=note.about,
         reason=note.reason,
         message=message,
-        source=Frozen(component=note.source),
+        source=Frozen(component=note.source, host=note.host) if note.host else Frozen(component=note.source),
         firstTimestamp=at,
         lastTimestamp=at,
         count=1,
         type=note.type,
         reportingComponent=note.source,
+        **where,
     )

@@ -48,7 +48,8 @@ class Disruption(Controller):
     reads = ("apps/v1/Deployment", "apps/v1/ReplicaSet", "apps/v1/StatefulSet", "v1/ReplicationController")
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """A budget wakes itself, a pod the budgets that cover it, and itself where it is about to be disrupted."""
+        """A budget wakes itself, a pod the budgets that cover it, and itself where it is about to be disrupted or
+        several budgets cover it."""
         if event.key.gk != POD:
             return (event.key,)
         woken: dict[Key, None] = {}
@@ -57,7 +58,7 @@ class Disruption(Controller):
                 if obj is not None and covers(budget.value, obj.meta.value.get("labels")):
                     woken[budget.key] = None
         new = event.new
-        if new is not None and new.status is not None and _target(new.status.peek()) is not None:
+        if len(woken) > 1 or (new is not None and new.status is not None and _target(new.status.peek()) is not None):
             woken[event.key] = None
         return woken
 
@@ -67,6 +68,7 @@ class Disruption(Controller):
         if seen is None:
             return
         if key.gk == POD:
+            _tell_of_many(c, seen)
             _clear(c, seen)
             return
         try:
@@ -82,7 +84,6 @@ def _sync(c: Client, budget: Json) -> None:
         covered = c.list("v1/Pod", budget["metadata"]["namespace"], labels=selector)
     if not covered:
         c.event(budget, "Normal", "NoPods", "No matching pods found", SOURCE)
-    _tell_of_many(c, budget, covered)
     expected, desired = _counts(c, budget, covered)
     disrupted = _disrupted(c, budget, covered)
     # Who is on the list has not been there for long: `_disrupted` has asked.
@@ -108,18 +109,15 @@ def _sync(c: Client, budget: Json) -> None:
     _write(c, budget, {**counts, "disruptedPods": disrupted, "conditions": conditions})
 
 
-def _tell_of_many(c: Client, budget: Json, covered: list[Any]) -> None:
-    """A pod that several budgets cover: no eviction of it is allowed."""
-    budgets = c.list("policy/v1/PodDisruptionBudget", budget["metadata"]["namespace"]) if covered else []
-    if len(budgets) < 2:
-        return
-    for pod in covered:
-        meta = pod["metadata"]
-        names = [each["metadata"]["name"] for each in budgets if covers(each, meta.get("labels"))]
-        if len(names) > 1 and names[0] == budget["metadata"]["name"]:
-            place = f'"{meta["namespace"]}"/"{meta["name"]}"'
-            text = f'Pod {place} matches multiple PodDisruptionBudgets.  Chose "{names[0]}" arbitrarily.'
-            c.event(pod, "Warning", "MultiplePodDisruptionBudgets", text, SOURCE)
+def _tell_of_many(c: Client, pod: Json) -> None:
+    """Tells of a pod that several budgets cover: no eviction of it is allowed."""
+    meta = pod["metadata"]
+    budgets = c.list("policy/v1/PodDisruptionBudget", meta["namespace"])
+    names = [each["metadata"]["name"] for each in budgets if covers(each, meta.get("labels"))]
+    if len(names) > 1:
+        place = f'"{meta["namespace"]}"/"{meta["name"]}"'
+        text = f'Pod {place} matches multiple PodDisruptionBudgets.  Chose "{names[0]}" arbitrarily.'
+        c.event(pod, "Warning", "MultiplePodDisruptionBudgets", text, SOURCE)
 
 
 def _write(c: Client, budget: Json, status: dict[str, Any]) -> None:

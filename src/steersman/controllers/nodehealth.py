@@ -1,7 +1,8 @@
 """The node life-cycle controller: a node that fell silent becomes Unknown, and conditions become taints.
 
-Whether a node is silent is judged by its Lease and by the heartbeat in its status, whichever is newer. A node that
-never held a Lease is a virtual one: it has no heartbeat, and is as healthy as its status says. NoSchedule taints follow
+Whether a node is silent is judged by its Lease and by the heartbeat in its status, whichever is newer, and no earlier
+than some time after it was seen first: whoever comes back after a while has not heard anything. A node that never held
+a Lease has no heartbeat, and is as healthy as its status says. NoSchedule taints follow
 the conditions at once; the NoExecute taint that drives pods away is set zone by zone, not too fast, by `node_zones.py`,
 and taken away here. Source of the facts: Kubernetes 1.36, pkg/controller/nodelifecycle.
 """
@@ -36,6 +37,8 @@ LEASE: Final = ("coordination.k8s.io", "Lease")
 LEASES: Final = "kube-node-lease"
 GRACE: Final = 50
 """Seconds without a sign of life (--node-monitor-grace-period)."""
+HEARD: Final = "heard"
+"""In memory, with a node's name: since when its signs of life are listened to."""
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "Ready": EVICTING,
@@ -87,6 +90,8 @@ class NodeLifecycle(Controller):
             return
         node = c.get(key)
         if node is None:
+            if f"{HEARD} {key.name}" in c.memory:
+                del c.memory[f"{HEARD} {key.name}"]
             return
         node = _judge(c, key, node)
         taints = _taints(node)
@@ -116,7 +121,12 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
     spared = _time(c.memory.get(SPARED))
     if spared is not None and (last is None or spared > last):
         last = spared
-    if last is None or not c.after(last, GRACE):
+    if last is None:
+        return node
+    begun = c.memory.get(f"{HEARD} {key.name}")
+    if begun is None:
+        begun = c.memory[f"{HEARD} {key.name}"] = c.timestamp()
+    if not c.after(max(last, _time(begun) or 0), GRACE):
         return node
     now = c.timestamp()
     changed = False

@@ -1,7 +1,8 @@
 """The kubelets of all virtual nodes as one Component, for simulate and run.
 
 It holds the next edge of each pod on a virtual node, and a heap of when these are due: an event or an edge costs
-O(log n), a node or pod at rest costs nothing. There are no heartbeats: nobody times a virtual node out. The state
+O(log n), a node or pod at rest costs nothing. Signs of life are given by `heartbeats.Heartbeats`, where somebody
+listens to them. The state
 follows from the objects alone (the delays too: see `stages.due_time`), so one that took in every event equals one
 that is built anew. `kubelet.VirtualKubelet` is its plain twin, with the same edges and statuses.
 """
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
+from steersman.api.events import EVENT, Note, Recorder
 from steersman.api.times import MICRO, time_text
 from steersman.kernel.effect import Event, Refused, Request
 from steersman.kernel.object import Key, Object
@@ -20,6 +22,7 @@ from steersman.kernel.value import Frozen
 from steersman.nodes.node import is_ready, node_object, ready_status
 from steersman.nodes.stages import AT_ONCE, Draw, Stages, due_time, seeded
 from steersman.nodes.status import READY, REMOVE, after_edge, next_edge
+from steersman.nodes.told import notes
 
 __all__ = ["NodesState", "Plan", "VirtualNodes", "node_object"]
 NODE: Final = ("", "Node")
@@ -41,9 +44,10 @@ class Plan(NamedTuple):
 
 class NodesState:
     """What the virtual nodes know. `pods`: by node, bound pods by key. `heap`: (due, key) of every plan, and of some
-    that were dropped since. `faults`: what was refused for good, by key."""
+    that were dropped since. `faults`: what was refused for good, by key. `notes`: what people are yet to be told; a
+    state that is built anew has forgotten it."""
 
-    __slots__ = ("faults", "heap", "nodes", "plans", "pods")
+    __slots__ = ("faults", "heap", "nodes", "notes", "plans", "pods")
 
     def __init__(self) -> None:
         self.nodes: dict[str, None] = {}
@@ -51,6 +55,7 @@ class NodesState:
         self.plans: dict[Key, Plan] = {}
         self.heap: list[tuple[int, Key]] = []
         self.faults: dict[Key, str] = {}
+        self.notes: list[Note] = []
 
     def copy(self) -> NodesState:
         """An independent state with the same contents."""
@@ -60,6 +65,7 @@ class NodesState:
         other.plans = self.plans.copy()
         other.heap = self.heap.copy()
         other.faults = self.faults.copy()
+        other.notes = self.notes.copy()
         return other
 
     def known(self) -> Any:
@@ -98,7 +104,9 @@ class VirtualNodes:
     """`kernel.component.Component` of the virtual nodes.
 
     seed, stages: the delays (or `draw`, in place of the seed). virtual: which Nodes are virtual; by default all are.
-    persistent: states are never changed once given out (check); else one state is changed in place.
+    persistent: states are never changed once given out (check); else one state is changed in place. events: tell by
+    Events, too, what becomes of containers; they are for people, and no program waits for them. What of them was told
+    is not part of the state, so a world that is searched has none.
     """
 
     name = "kubelet"
@@ -111,7 +119,11 @@ class VirtualNodes:
         draw: Draw | None = None,
         virtual: Callable[[Object], bool] | None = None,
         persistent: bool = False,
+        events: bool = False,
     ) -> None:
+        if persistent and events:
+            raise ValueError("VirtualNodes(persistent=True, events=True): a world that is searched tells no Events")
+        self._recorder = Recorder() if events else None
         self.stages = stages
         self._draw = draw or seeded(seed)
         self._virtual = virtual
@@ -144,12 +156,16 @@ class VirtualNodes:
                 break
             key = heappop(state.heap)[1]
             requests.append(_request(key, state.plans.pop(key), time))
+        if self._recorder is not None and state.notes:
+            said = [self._recorder.request(note, now) for note in state.notes[:BATCH]]
+            del state.notes[:BATCH]
+            requests += [request for request in said if request is not None]
         return state, requests
 
     def on_refused(self, state: NodesState, request: Request, refusal: Refused) -> NodesState:
         """An object that changed or went meanwhile comes, or came, as an event. Anything else would be refused again
         and again: it is noted, and the edge left out until the object changes."""
-        if refusal.reason in ("Conflict", "NotFound"):
+        if refusal.reason in ("Conflict", "NotFound") or request.key.gk == EVENT:
             return state
         state = self._own(state)
         state.faults[request.key] = str(refusal)
@@ -157,7 +173,7 @@ class VirtualNodes:
 
     def next_deadline(self, state: NodesState) -> int | None:
         """When the next edge is due; 0 for at once."""
-        return state.first()
+        return AT_ONCE if state.notes else state.first()
 
     def _own(self, state: NodesState) -> NodesState:
         return state.copy() if self._persistent else state
@@ -196,7 +212,10 @@ class VirtualNodes:
             state.plan(key, None)
             return
         state.pods.setdefault(after, {})[key] = new
-        state.plan(key, self._next(new) if after in state.nodes else None)
+        here = after in state.nodes
+        state.plan(key, self._next(new) if here else None)
+        if here and self._recorder is not None and old is not None:
+            state.notes += notes(old, new, self.stages, self._draw)
 
     def _next(self, pod: Object) -> Plan | None:
         edge = next_edge(pod.value)

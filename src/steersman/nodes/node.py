@@ -15,7 +15,11 @@ CPU: Final = "16"
 MEMORY: Final = "64Gi"
 PODS: Final = 110
 """The kubelet's default limit of pods."""
+PORT: Final = 10250
+"""Where a kubelet listens."""
 VERSION: Final = "v1.36.0"
+RUNTIME: Final = "virtual://"
+"""The container runtime that a virtual kubelet names."""
 CONDITIONS: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -52,6 +56,12 @@ def is_ready(node: Json) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
+def is_virtual(node: Json) -> bool:
+    """Whether it was a virtual kubelet that said what the node is."""
+    info = (node.get("status") or EMPTY).get("nodeInfo") or EMPTY
+    return bool(info.get("containerRuntimeVersion") == RUNTIME)
+
+
 def ready_status(node: Json, time: str) -> dict[str, Any]:
     """The whole status of a node that became ready at `time`. What it says of itself is kept; a node that states no
     capacity gets the default one."""
@@ -61,6 +71,7 @@ def ready_status(node: Json, time: str) -> dict[str, Any]:
     capacity = before.get("capacity") or before.get("allocatable") or default
     written = {type_ for type_, *_ in CONDITIONS}
     kept = [each for each in before.get("conditions") or () if each["type"] not in written]
+    info = before.get("nodeInfo") or EMPTY  # a node that was made without says "" and 0, as Go writes them
     times = {"lastHeartbeatTime": time, "lastTransitionTime": time}
     return {
         **before,
@@ -70,16 +81,21 @@ def ready_status(node: Json, time: str) -> dict[str, Any]:
         + kept,
         "addresses": before.get("addresses")
         or [{"type": "InternalIP", "address": node_address(name)}, {"type": "Hostname", "address": name}],
-        "daemonEndpoints": before.get("daemonEndpoints") or {"kubeletEndpoint": {"Port": 10250}},
-        "nodeInfo": before.get("nodeInfo") or _info(name),
+        "daemonEndpoints": before["daemonEndpoints"] if _port(before) else {"kubeletEndpoint": {"Port": PORT}},
+        "nodeInfo": info if info.get("kubeletVersion") else _info(name),
     }
+
+
+def _port(status: Json) -> int:
+    endpoint = (status.get("daemonEndpoints") or EMPTY).get("kubeletEndpoint") or EMPTY
+    return int(endpoint.get("Port") or 0)
 
 
 def _info(name: str) -> dict[str, str]:
     return {
         "architecture": "amd64",
         "bootID": "",
-        "containerRuntimeVersion": "virtual://",
+        "containerRuntimeVersion": RUNTIME,
         "kernelVersion": "",
         "kubeProxyVersion": "",
         "kubeletVersion": VERSION,

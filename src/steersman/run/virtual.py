@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from steersman.api.errors import AlreadyExists
+from steersman.api.times import MICRO, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from steersman.nodes.component import node_object
@@ -25,7 +26,7 @@ async def _make(heads: Heads, name: str) -> None:
     key = Key("", "Node", "", name)
     if heads.store.get(key) is not None:
         return
-    node = node_object(name)
+    node = node_object(name, time=time_text(heads.now() // MICRO))
     actor = f"system:node:{name}"
     with suppress(AlreadyExists):
         await heads.write(Request("create", key, node, actor=actor, manager=MANAGER))

@@ -26,6 +26,7 @@ from steersman.kernel.object import Key
 from steersman.kernel.ports import NodeStreams
 from steersman.kernel.value import Frozen
 from steersman.nodes.component import VirtualNodes
+from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.stages import USUAL, Stages
 from steersman.nodes.usage import OUTSIDE
 from steersman.run.crew import Crew
@@ -197,4 +198,4 @@ def _components(without: Sequence[str], stages: Stages) -> list[Component]:
         from steersman.sched.component import SchedulerComponent  # brings numpy, which nothing else needs
 
         made.append(SchedulerComponent(events=True))
-    return made if KUBELET in without else [*made, VirtualNodes(stages=stages)]
+    return made if KUBELET in without else [*made, VirtualNodes(stages=stages, events=True), Heartbeats()]

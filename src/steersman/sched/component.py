@@ -156,7 +156,7 @@ class SchedulerComponent:
         if state.notices is not None:
             failed = [decision for decision in decisions if decision.node is None]
             requests += [state.notices.failed(state.waiting[each.pod], each.message, now) for each in failed]
-            requests += state.notices.swept(BATCH)
+            requests += [*state.notices.scheduled(BATCH, now), *state.notices.swept(BATCH)]
         return state, [request for request in requests if request is not None]
 
     def on_refused(self, state: SchedulerState, request: Request, refusal: Refused) -> SchedulerState:
@@ -175,7 +175,7 @@ class SchedulerComponent:
 
     def next_deadline(self, state: SchedulerState) -> int | None:
         """When a pod is to be tried; 0 for at once."""
-        if state.notices is not None and state.notices.stale:
+        if state.notices is not None and (state.notices.stale or state.notices.bound):
             return 0
         due = [0 if _is_settled(state, pod, held) else held.since + BIND_TIMEOUT for pod, held in state.held.items()]
         tried = state.scheduler.next_deadline()

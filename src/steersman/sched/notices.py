@@ -1,8 +1,9 @@
-"""Events about pods that found no node: what `kubectl describe pod` shows of the scheduler's reasons.
+"""Events about pods that found a node or none: what `kubectl describe pod` shows of the scheduler's reasons.
 
 One core/v1 Event for a pod, brought up to date instead of written anew: its count, its last time, its message. That
 is the shape client-go's recorder gives them (tools/record, with the reason FailedScheduling of kube-scheduler's
-handleSchedulingFailure); but there they end after an hour, and here with their pod, so that they do not heap up.
+handleSchedulingFailure); but there they end after an hour, and here with their pod, so that they do not heap up. And
+one for each pod that was bound, in the shape of events.k8s.io (tools/events), as there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api.times import MICRO, TimeError, parse_time, time_text
+from steersman.api.times import MICRO, TimeError, micro_text, parse_time, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.identity import digest
 from steersman.kernel.object import Key, Object
@@ -18,6 +19,7 @@ from steersman.kernel.value import EMPTY, Frozen
 
 EVENT: Final = ("", "Event")
 REASON: Final = "FailedScheduling"
+SCHEDULED: Final = "Scheduled"
 QUIET: Final = 60 * MICRO
 """How long the same message is not told again: thousands of pods may wait while nodes change every second."""
 MAX_NAME: Final = 253 - 33
@@ -27,21 +29,24 @@ MAX_NAME: Final = 253 - 33
 class Notices:
     """The events there are, by the uid of their pod. All of it follows from the objects seen.
 
-    living: uids of the pods there are. stale: pods that are gone and have an event yet.
+    living: uids of the pods there are. stale: pods that are gone and have an event yet. bound: pods that were bound
+    and of which that is yet to be told.
     """
 
-    __slots__ = ("_component", "living", "stale", "told")
+    __slots__ = ("_component", "bound", "living", "stale", "told")
 
     def __init__(self, component: str) -> None:
         self._component = component
         self.living: dict[str, None] = {}
         self.told: dict[str, Object] = {}
         self.stale: dict[str, None] = {}
+        self.bound: list[Object] = []
 
     def copy(self) -> Notices:
         """An independent one with the same contents."""
         other = Notices(self._component)
         other.living, other.told, other.stale = self.living.copy(), self.told.copy(), self.stale.copy()
+        other.bound = self.bound.copy()
         return other
 
     def pod_seen(self, old: Object | None, new: Object | None) -> None:
@@ -52,6 +57,8 @@ class Notices:
                 self.stale[old.uid] = None
         if new is not None:
             self.living[new.uid] = None
+            if new.node and old is not None and not old.node and old.uid == new.uid and self._is_mine(new):
+                self.bound.append(new)
 
     def event_seen(self, old: Object | None, new: Object | None) -> None:
         """An event came, changed or went; those of others are left alone."""
@@ -78,6 +85,20 @@ class Notices:
         changed = Frozen(count=count, lastTimestamp=at, message=message)
         return Request("patch", told.key, changed, manager="kube-scheduler", options=Frozen(patch="merge"))
 
+    def scheduled(self, limit: int, now: int) -> list[Request]:
+        """Tells of pods that were bound, `limit` at most, at `now` (microseconds)."""
+        told = self.bound[:limit]
+        del self.bound[:limit]
+        return [
+            Request(
+                "create",
+                Key(*EVENT, pod.key.namespace, f"{_name(pod)}s"),
+                self._binding(pod, now),
+                manager=self._component,
+            )
+            for pod in told
+        ]
+
     def swept(self, limit: int) -> list[Request]:
         """Deletions of events whose pods are gone, `limit` at most; they are not asked for again."""
         requests = []
@@ -87,14 +108,22 @@ class Notices:
             requests.append(Request("delete", event.key, manager="kube-scheduler", options=Frozen(uid=event.uid)))
         return requests
 
-    def _event(self, pod: Object, message: str, at: str) -> Frozen:
-        about = Frozen(
-            apiVersion="v1", kind="Pod", namespace=pod.key.namespace, name=pod.key.name, uid=pod.uid,
-            resourceVersion=str(pod.rv),
+    def _is_mine(self, pod: Object) -> bool:
+        return bool(pod.value["spec"].get("schedulerName") == self._component)
+
+    def _binding(self, pod: Object, now: int) -> Frozen:
+        namespace, name = pod.key.namespace, pod.key.name
+        return Frozen(
+            apiVersion="v1", kind="Event", metadata=Frozen(name=f"{_name(pod)}s", namespace=namespace),
+            involvedObject=_about(pod), type="Normal", reason=SCHEDULED, action="Binding",
+            message=f"Successfully assigned {namespace}/{name} to {pod.node}", eventTime=micro_text(now),
+            source=EMPTY, reportingComponent=self._component, reportingInstance=self._component,
         )  # fmt: skip
+
+    def _event(self, pod: Object, message: str, at: str) -> Frozen:
         return Frozen(
             apiVersion="v1", kind="Event", metadata=Frozen(name=_name(pod), namespace=pod.key.namespace),
-            involvedObject=about, type="Warning", reason=REASON, message=message, count=1,
+            involvedObject=_about(pod), type="Warning", reason=REASON, message=message, count=1,
             firstTimestamp=at, lastTimestamp=at, source=Frozen(component=self._component),
             reportingComponent=self._component,
         )  # fmt: skip
@@ -105,6 +134,13 @@ class Notices:
         about = value.get("involvedObject") or EMPTY
         mine = value.get("reason") == REASON and value.get("reportingComponent") == self._component
         return str(about.get("uid") or "") if mine and about.get("kind") == "Pod" else ""
+
+
+def _about(pod: Object) -> Frozen:
+    return Frozen(
+        apiVersion="v1", kind="Pod", namespace=pod.key.namespace, name=pod.key.name, uid=pod.uid,
+        resourceVersion=str(pod.rv),
+    )  # fmt: skip
 
 
 def _name(pod: Object) -> str:
