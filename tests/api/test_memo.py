@@ -3,10 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.api.begin import Api, Writer
+from steersman.api.begin import Api
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kinds
 from steersman.api.memo import MemoWriter
+from steersman.api.writer import Writer
 from steersman.kernel.effect import Call, Commit, Request
 from steersman.kernel.identity import uid_text
 from steersman.kernel.object import Key

@@ -269,7 +269,7 @@ def test_a_store_that_is_not_the_one_written_is_refused():
         async with heads_over(disk) as heads:
             await namespace(heads)
         log = disk.journal._log
-        row = log.rows[1]
+        row = log.rows[1].row()
         forged = row._replace(body=row.body.replace(b'"default"', b'"defaulx"', 1))
         log.rows[1] = forged._replace(check=sj.record.checksum(forged))
         with pytest.raises(StartError) as caught:

@@ -11,26 +11,25 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from steersman.api import deletion, errors, eviction, go_json, names, preconditions, refusal, versions, write
+from steersman.api import deletion, errors, eviction, go_json, names, preconditions, versions, write
 from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.bind import bind
-from steersman.api.by import By, Written
+from steersman.api.by import Written
 from steersman.api.continuing import read_token, write_token
 from steersman.api.crd import conversion, crd
-from steersman.api.crd.custom_rules import answered, judged
+from steersman.api.crd.custom_rules import answered
 from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.guards import FILLED, GUARDS
 from steersman.api.kinds import Kind, Kinds, UnknownKind
-from steersman.api.managed import same_owners
-from steersman.api.patching import apply
-from steersman.api.patching.patched import check_form, patched, write_patched
+from steersman.api.patching.patched import check_form
 from steersman.api.preconditions import NAMESPACE
 from steersman.api.select import FieldSelector, LabelSelector
 from steersman.api.selectable import selectable, selected
 from steersman.api.sent import meta_of
 from steersman.api.times import time_text
+from steersman.api.writer import Writer, by_of
 from steersman.kernel.effect import MICRO, Call, Commit, ListQuery, Outcome, Reply, Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
@@ -44,8 +43,6 @@ GENERATE_TRIES: Final = 8
 """Names drawn for one generateName before the create fails (kube-apiserver's number)."""
 MAX_REGISTRIES: Final = 64
 """Sets of definitions whose registry is remembered: check goes to and fro between those of its states."""
-MAX_MANAGER: Final = 128
-"""Characters of a fieldManager (kube-apiserver's limit)."""
 
 
 class Api:
@@ -375,67 +372,6 @@ class Api:
         return _committed(request, old.key, old, new, 200, warnings)
 
 
-class Writer:
-    """The object-local part of a request, as one seam: check replaces it by a memo over the same function."""
-
-    __slots__ = ()
-
-    def write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
-        """The next version of one slot. Depends on the old version (but not on its revision), the request and uid."""
-        by = by_of(request)
-        try:
-            written = self._write(kind, key, old, request, uid, by)
-        except errors.Invalid as first:
-            body = _whole_body(kind, old, request)
-            if body is not None and first.details is not None and first.details.kind:
-                raise refusal.complete(kind, key, old, body, by, first) from None
-            raise
-        except errors.BadRequest as first:
-            raise refusal.strictly(kind, request, first) from None
-        return judged(kind, old, written) if kind.custom else written
-
-    def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
-        """The same, not judged: what admission plugins see of a write that is not valid, or not yet."""
-        return self._write(kind, key, old, request, uid, by_of(request)._replace(judge=False))
-
-    def settle(
-        self, kind: Kind, key: Key, old: Object | None, request: Request, draft: Object, body: Mapping[str, Any]
-    ) -> Object:
-        """The next version when admission made `body` of a draft: complete and valid, owned as the draft is."""
-        by = by_of(request)._replace(validation="Ignore")
-        try:
-            new = (
-                write.create(kind, key, body, draft.uid, by).obj
-                if old is None
-                else write.update(kind, old, body, by).obj
-            )
-        except errors.Invalid as first:
-            if request.verb == "apply" or request.subresource:
-                raise
-            raise refusal.complete(kind, key, old, body, by, first) from None
-        if old is not None and new is old:
-            return old if same_owners(draft.managers, old.managers) else old.replace(managers=draft.managers, rv=0)
-        new.managers = draft.managers
-        return judged(kind, old, Written(new)).obj if kind.custom else new
-
-    def _write(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str, by: By) -> Written:
-        if request.verb == "apply":
-            return apply.apply(kind, key, old, request.body, uid, by, bool(request.options.get("force")))
-        if old is None:
-            return write.create(kind, key, request.body, uid, by)
-        if request.verb == "patch":
-            return write_patched(kind, old, request, by)
-        return write.update(kind, old, request.body, by)
-
-
-def _whole_body(kind: Kind, old: Object | None, request: Request) -> Any:
-    """The object that a refused request would have made, as it was sent or patched; None where that is no whole one."""
-    if request.subresource or request.verb not in ("create", "update", "patch"):
-        return None
-    body = patched(kind, old, request) if request.verb == "patch" and old is not None else request.body
-    return body if isinstance(body, dict) else None
-
-
 def _asked_version(kind: Kind, request: Request) -> Kind:
     """The kind in the version that a request is made in: as its options say, else its body; stored if neither does."""
     version = request.options.get("version")
@@ -444,18 +380,6 @@ def _asked_version(kind: Kind, request: Request) -> Kind:
         if group != kind.group:
             return kind
     return (kind.in_version(version) or kind) if version else kind
-
-
-def by_of(request: Request) -> By:
-    """Who writes, for managedFields: the claimed manager, else the actor."""
-    manager, options = request.manager or request.actor or "unknown", request.options
-    if len(manager) > MAX_MANAGER or not manager.isprintable():
-        cause = errors.Cause.invalid("fieldManager", manager, f"must be at most {MAX_MANAGER} printable characters")
-        raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
-    time = time_text(request.now // MICRO)
-    if not options:
-        return By(manager, time, "Warn", request.subresource)
-    return By(manager, time, options.get("validation") or "Warn", request.subresource, options.get("part") or "")
 
 
 def _finish(request: Request, old: Object, written: Written) -> Outcome:

@@ -53,7 +53,7 @@ def split_node_name(kind: Kind, spec: Section | None) -> tuple[Section | None, s
 
 def complete_meta(kind: Kind, meta: dict[str, Any], spec: Mapping[str, Any], old: Object | None) -> None:
     """Adds to the metadata of a version what follows from its spec; in place, one look-up for most kinds."""
-    fill = _META.get(kind.gk)
+    fill = META.get(kind.gk)
     if fill is not None:
         fill(meta, spec, old)
 
@@ -74,7 +74,7 @@ def _template_generation(meta: dict[str, Any], spec: Mapping[str, Any], old: Obj
     meta["annotations"] = Frozen({**meta.get("annotations", EMPTY), TEMPLATE_GENERATION: str(number)})
 
 
-_META: Final[Mapping[GK, Callable[[dict[str, Any], Mapping[str, Any], Object | None], None]]] = {
+META: Final[Mapping[GK, Callable[[dict[str, Any], Mapping[str, Any], Object | None], None]]] = {
     ("apps", "DaemonSet"): _template_generation,
     ("batch", "Job"): _labels_of_template,
     ("", "ReplicationController"): _labels_of_template,

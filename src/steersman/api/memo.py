@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.api.begin import Writer
 from steersman.api.by import Written
 from steersman.api.kinds import Kind
+from steersman.api.writer import Writer
 from steersman.kernel.effect import Refused, Request
 from steersman.kernel.object import Key, Object
 

@@ -5,14 +5,17 @@ Pure: what the backends have in common, so that they cannot differ in what they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from .errors import BadRecord, Fenced, HeadMoved
-from .record import FULL, HEAD_ONLY, Commit, Record, Row, Verb, encode
+from .record import FULL, HEAD_ONLY, Commit, Late, Record, Row, Verb
 
 __all__ = ["EMPTY", "Group", "Head", "Slot", "State", "bad_transition", "plan"]
+
+
+R = TypeVar("R", Row, Row | Late)
 
 
 class Head(NamedTuple):
@@ -56,17 +59,24 @@ class Slot:
 
 
 @dataclass(slots=True)
-class Group:
+class Group(Generic[R]):
     """`rows` to insert in order, `slots` to change; `pruned` counts the rows dropped within the group."""
 
     state: State
-    rows: list[Row]
+    rows: list[R]
     slots: dict[bytes, Slot] = field(default_factory=dict)
     pruned: int = 0
 
 
-def plan(state: State, epoch: int, expected: Head, records: Sequence[Record], where: str) -> Group:
-    """The group of `records` appended at `state`.
+def plan(
+    state: State,
+    epoch: int,
+    expected: Head,
+    records: Sequence[Record],
+    where: str,
+    encode: Callable[[int, int, int, int, Record], R],
+) -> Group[R]:
+    """The group of `records` appended at `state`, each as `encode` gives it.
 
     Raises `Fenced`, `HeadMoved` or `BadRecord`; whether a created key was free and an updated or
     deleted one was live before the group is left to the backend, which knows (`Slot.was_live`).
@@ -83,7 +93,7 @@ def plan(state: State, epoch: int, expected: Head, records: Sequence[Record], wh
             f"but it is at revision {state.revision}, position {state.position}",
             "discard the tentative writes, read the journal up to its head and try again",
         )
-    rows: list[Row | None] = []
+    rows: list[R | None] = []
     slots: dict[bytes, Slot] = {}
     _, _, revision, position, ordinal, pruned = state
     dropped = 0
@@ -112,7 +122,7 @@ def plan(state: State, epoch: int, expected: Head, records: Sequence[Record], wh
     return Group(after, [row for row in rows if row is not None], slots, dropped)
 
 
-def _touch(slots: dict[bytes, Slot], row: Row, record: Commit, index: int, where: str) -> int | None:
+def _touch(slots: dict[bytes, Slot], row: Row | Late, record: Commit, index: int, where: str) -> int | None:
     """Folds one commit into its slot; gives the index of the row it supersedes for good, if any."""
     assert row.key is not None
     verb = record.verb

@@ -1,4 +1,5 @@
-"""The journal that forgets: the same rows and rules as the durable ones, kept in this process."""
+"""The journal that forgets: the same rows and rules as the durable ones, kept in this process. What was committed is
+kept as the object it is, which shares its parts with others, and becomes bytes when somebody reads it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from itertools import islice
 from .errors import BadRecord, JournalError
 from .group import EMPTY, Group, Head, State, bad_transition, plan
 from .protocol import Lease, Report, Snapshot
-from .record import FULL, HEAD_ONLY, NO_SUMS, Commit, Entry, Key, Record, Row, decode, encode_key
+from .record import FULL, HEAD_ONLY, NO_SUMS, Commit, Entry, Key, Late, Record, Row, decode, encode_key, encode_late
 from .verify import Verifier
 
 __all__ = ["MemoryJournal"]
@@ -22,7 +23,7 @@ class _Log:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.state: State = EMPTY
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, Row | Late] = {}
         self.positions: list[int] = []
         self.revisions: list[int] = []  # of retained commits, and…
         self.commits: list[int] = []  # …their positions, in step
@@ -31,7 +32,7 @@ class _Log:
         self.slots: dict[bytes, int] = {}  # live key -> position of its newest commit
         self.names: list[bytes] = []  # live keys, sorted
 
-    def apply(self, group: Group) -> None:
+    def apply(self, group: Group[Row | Late]) -> None:
         pruned = 0
         for key in group.slots:
             position = self.head_only.pop(key, None)
@@ -39,8 +40,9 @@ class _Log:
                 self._drop(key, position)
                 pruned += 1
         for row in group.rows:
-            # A right-sized copy: what the serialiser returns holds its whole buffer, of 4 KB and more.
-            row = row._replace(body=memoryview(row.body).tobytes())
+            if type(row) is Row:
+                # A right-sized copy: what the serialiser returns holds its whole buffer, of 4 KB and more.
+                row = row._replace(body=memoryview(row.body).tobytes())
             self.rows[row.position] = row
             self.positions.append(row.position)
             if row.code in (FULL, HEAD_ONLY):
@@ -94,7 +96,7 @@ class MemoryJournal:
 
     def append(self, epoch: int, expected: Head, records: Sequence[Record]) -> Head:
         with self._writable().lock:
-            group = plan(self._log.state, epoch, expected, records, self.url)
+            group = plan(self._log.state, epoch, expected, records, self.url, encode_late)
             for key, slot in group.slots.items():
                 if (key in self._log.slots) != slot.was_live:
                     raise bad_transition(self.url, key, slot.first)
@@ -112,7 +114,7 @@ class MemoryJournal:
         with log.lock:
             start = bisect_right(log.positions, after_position)
             rows = [log.rows[position] for position in _slice(log.positions, start, limit)]
-        return (decode(row, self.url) for row in rows)
+        return (decode(_encoded(row), self.url) for row in rows)
 
     def at(self, revision: int) -> Commit | None:
         found = list(self.read(revision - 1, 1))
@@ -154,7 +156,7 @@ class MemoryJournal:
         log = self._open()
         with log.lock:
             verifier = Verifier(log.state, self.url)
-            verifier.feed(log.rows[position] for position in log.positions)
+            verifier.feed(_encoded(log.rows[position]) for position in log.positions)
             verifier.slots(log.slots.items())
             return verifier.report()
 
@@ -184,7 +186,11 @@ def _slice(numbers: list[int], start: int, limit: int | None) -> Iterable[int]:
     return islice(numbers, start, None if limit is None else start + max(0, limit))
 
 
-def _commit(row: Row, where: str) -> Commit:
-    record = decode(row, where).record
+def _encoded(row: Row | Late) -> Row:
+    return row.row() if isinstance(row, Late) else row
+
+
+def _commit(row: Row | Late, where: str) -> Commit:
+    record = decode(_encoded(row), where).record
     assert isinstance(record, Commit)
     return record

@@ -13,7 +13,8 @@ on each read, so that a flipped bit is an error and never a different history.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgpack
@@ -76,6 +77,8 @@ class Commit:
     at: int
     sums: Sums
     retention: Retention = "full"
+    late: Callable[[], bytes] | None = field(default=None, compare=False)
+    """What gives `object`, which is then empty, whenever somebody needs it: always the same bytes, without fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,33 @@ class Row(NamedTuple):
     check: int
 
 
+class Late(NamedTuple):
+    """A row that is not encoded yet, as a journal in memory keeps it."""
+
+    position: int
+    epoch: int
+    code: int
+    revision: int
+    ordinal: int
+    key: bytes | None
+    record: Commit | Input
+
+    def row(self) -> Row:
+        """The row."""
+        return encode(self.position, self.epoch, self.revision, self.ordinal, self.record)
+
+
+def encode_late(position: int, epoch: int, revision: int, ordinal: int, record: Record) -> Row | Late:
+    """`encode`, later where that can wait and will not fail."""
+    if isinstance(record, Commit) and record.late is not None and record.actor.isascii():
+        code = FULL if record.retention == "full" else HEAD_ONLY
+        return Late(position, epoch, code, revision, ordinal, encode_key(record.key), record)
+    if isinstance(record, Input) and type(record.subject) is str and record.subject.isascii():
+        _parts(record)  # which says what is wrong with it, and packs nothing
+        return Late(position, epoch, INPUT, revision, ordinal, None, record)
+    return encode(position, epoch, revision, ordinal, record)
+
+
 _NUMBERS = struct.Struct("<qqqqqqq")
 
 
@@ -217,12 +247,13 @@ def _parts(record: Record) -> tuple[int, bytes | None, tuple[object, ...], bytes
         _need(record.verb in VERBS, f"verb {record.verb!r}")
         _need(record.retention in ("full", "head-only"), f"retention {record.retention!r}")
         _need(len(full) == len(head_only) == SUM_BYTES, f"sums are not twice {SUM_BYTES} bytes")
-        _need(type(record.object) is bytes and record.object != b"", "object is not bytes, or empty")
+        body = record.object if record.late is None else record.late()
+        _need(type(body) is bytes and body != b"", "object is not bytes, or empty")
         _typed(record, str, "actor", "uid")
         _typed(record, int, "at")
         fields = (record.verb, record.actor, record.uid, record.at, full, head_only)
         code = FULL if record.retention == "full" else HEAD_ONLY
-        return code, encode_key(record.key), fields, record.object
+        return code, encode_key(record.key), fields, body
     if isinstance(record, Input):
         _typed(record, str, "source", "subject")
         _typed(record, int, "at")

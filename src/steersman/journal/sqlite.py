@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from .errors import RESTORE, BadRecord, Corrupt, Fenced, JournalError, translate
 from .group import Group, Head, State, bad_transition, plan
 from .protocol import Lease, Report, Snapshot
-from .record import NO_SUMS, Commit, Entry, Key, Record, Row, decode, encode_key
+from .record import NO_SUMS, Commit, Entry, Key, Record, Row, decode, encode, encode_key
 from .verify import Verifier
 
 __all__ = ["SqliteJournal"]
@@ -96,7 +96,7 @@ class SqliteJournal:
         self._writable()
         self._check_file()
         with self._using("appending") as db, _transaction(db, "IMMEDIATE"):
-            group = plan(self._state(db), epoch, expected, records, self.path)
+            group = plan(self._state(db), epoch, expected, records, self.path, encode)
             if not records:
                 return group.state.head
             pruned = _prune(db, group)
@@ -109,7 +109,7 @@ class SqliteJournal:
             )
         return group.state.head
 
-    def _change_slots(self, db: sqlite3.Connection, group: Group) -> None:
+    def _change_slots(self, db: sqlite3.Connection, group: Group[Row]) -> None:
         """Creations must find their key free, the rest theirs live: the row counts tell at no cost."""
         born, kept, gone = [], [], []
         for key, slot in group.slots.items():
@@ -393,7 +393,7 @@ def _many(db: sqlite3.Connection, sql: str, rows: list[Any]) -> int:
     return db.executemany(sql, rows).rowcount if rows else 0
 
 
-def _prune(db: sqlite3.Connection, group: Group) -> int:
+def _prune(db: sqlite3.Connection, group: Group[Row]) -> int:
     """Drops the head-only rows that the group supersedes; their number."""
     return _many(db, "DELETE FROM log WHERE code = 2 AND key = ?", [(key,) for key in group.slots])
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
+from collections.abc import Callable, Iterable
+from functools import partial
 from os import urandom
 from typing import Any, Final, NamedTuple
 
@@ -12,15 +15,29 @@ from steersman.api import errors, names
 from steersman.api.begin import Api
 from steersman.api.errors import AlreadyExists, ApiError
 from steersman.api.stored import dump
+from steersman.journal import (
+    BadRecord,
+    Fenced,
+    Head,
+    HeadMoved,
+    Input,
+    Journal,
+    JournalError,
+    JournalFull,
+    Reconcile,
+    Record,
+    Sums,
+)
 from steersman.journal import Commit as CommitRecord
-from steersman.journal import Input, Reconcile, Record, Sums
 from steersman.journal.record import Verb
-from steersman.kernel.effect import Call, Commit, Event, Outcome, Reply, Request
+from steersman.kernel.effect import Call, Commit, Event, Outcome, Reply, Request, reply_of
 from steersman.kernel.object import Object
 from steersman.kernel.ports import Signer
 from steersman.kernel.store import Store
 from steersman.run.load import retention, sums_of
 from steersman.serve.asking import ASKED, Asked, Trail
+
+log = logging.getLogger("steersman.run")
 
 NAME_ATTEMPTS: Final = 8
 """Names drawn for one generateName before the client is asked to try again, as kube-apiserver does it."""
@@ -139,10 +156,11 @@ def stage(group: Group, tentative: Store, commit: Commit, request: Request, orig
             verb,
             request.actor,
             obj.uid,
-            dump(obj),
+            b"",
             request.now,
             group.sums,
             retention(event.key.gk),
+            partial(dump, obj),  # digested already, so that it cannot fail
         )
     )
     taken = _input(event.rev, request, origin, drawn)
@@ -150,6 +168,66 @@ def stage(group: Group, tentative: Store, commit: Commit, request: Request, orig
         group.records.append(taken)
     group.events.append(event)
     return event
+
+
+def result_of(
+    group: Group, tentative: Store, request: Request, origin: str, outcome: Callable[[], Draws]
+) -> Done | ApiError:
+    """What is to be told of a request, whose commit goes to the tentative head and into a group. Raises `Asked`."""
+    try:
+        made, drawn = outcome()
+        if not isinstance(made, Commit):
+            return Done(made, 0)
+        event = stage(group, tentative, made, request, origin, drawn)
+        return Done(reply_of(made, event)._replace(rev=event.rev), event.rev)
+    except Asked:
+        raise
+    except ApiError as error:
+        return error
+    except Exception:
+        log.exception("%s of %s by %s failed in the request machine", request.verb, request.key, request.actor)
+        return errors.internal(f"the server failed on {request.verb} of {request.key}; its log has the cause")
+
+
+def append(journal: Journal, epoch: int, before: Head, records: list[Record]) -> Head | JournalError:
+    """One append: the new head when the records are durable, else why they are not."""
+    try:
+        return journal.append(epoch, before, records)
+    except (Fenced, HeadMoved, JournalFull, BadRecord) as error:
+        return error
+    except JournalError as error:  # unknown outcome: the head tells
+        try:
+            head = journal.head()
+        except JournalError as second:
+            return Fenced(f"{error.problem}, and then {second.problem}", second.remedy)
+        if head == before:
+            return error
+        if head.epoch == epoch and head.position == before.position + len(records):
+            return head
+        return HeadMoved(f"{error.problem}, and its head is now {tuple(head)}", "start the server again")
+    except Exception as error:
+        log.exception("appending %d records failed", len(records))
+        return JournalError(f"appending failed: {type(error).__name__}: {error}", "report this fault")
+
+
+def refused(error: JournalError) -> ApiError:
+    """What the clients of a failed group are told."""
+    if isinstance(error, JournalFull):
+        text = f"the store has no room, nothing was written: {error.problem}; {error.remedy}. Reads go on"
+        return ApiError(507, "InsufficientStorage", text, errors.Details(retry_after_seconds=10))
+    if isinstance(error, BadRecord):
+        return errors.internal(f"nothing was written: {error}")
+    return errors.timeout(f"the store failed, the write may yet turn up after a restart: {error}", 1)
+
+
+def carry_out(store: Store, events: Iterable[Event]) -> None:
+    """Brings a store to where these events, its next ones, have led another."""
+    for event in events:
+        if event.new is None:
+            store.remove(event.key, event.rev)
+        else:
+            store.put(event.new)
+        store.rev = event.rev
 
 
 def _check_size(obj: Object) -> None:

@@ -5,6 +5,11 @@ arrives meanwhile is the next group. Only then its events reach `durable`, watch
 leave. So nothing is ever seen that a crash could take back. An append that fails discards `tentative` and refuses
 everybody who waits: what they were about to be told rests on it.
 
+A journal that never blocks (`memory:`) needs no thread of its own and no company for an fsync. So the write of another
+thread *lands*: that thread begins it, appends it and is told of it, holding the lock that makes it the one writer; from
+then on every view shows it. The loop takes it over, for its own head, the change log, controllers and watches, at its
+next turn, and before anything that it looks at or writes itself.
+
 All methods are called from the event loop's thread, but for those that say "any thread".
 """
 
@@ -15,20 +20,21 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from steersman.api import errors
 from steersman.api.begin import Api
 from steersman.api.errors import ApiError
 from steersman.api.events import Said
-from steersman.journal import BadRecord, Fenced, Head, HeadMoved, Journal, JournalError, JournalFull, Reconcile
+from steersman.journal import Fenced, Head, HeadMoved, Journal, JournalError, Reconcile
 from steersman.kernel.changelog import ChangeLog, Gone
-from steersman.kernel.effect import GK, Commit, Event, Reply, Request, reply_of
+from steersman.kernel.effect import GK, Commit, Event, Reply, Request
 from steersman.kernel.object import Object
 from steersman.kernel.ports import Clock
 from steersman.kernel.store import Store
 from steersman.run.clock import WallClock
-from steersman.run.group import Done, Draws, Group, perform, settle, stage
+from steersman.run.group import Done, Draws, Group, append, carry_out, perform, refused, result_of, settle, stage
 from steersman.run.large import Large, Waiting
 from steersman.run.load import load_store, sums_of
 from steersman.run.questions import Questions
@@ -77,9 +83,17 @@ class Heads:
         self._durable = load_store(journal)
         self.tentative = self._durable.fork()
         """What writes are judged by."""
-        self._lock = threading.Lock()
-        """Held while `durable` changes, and while another thread takes a view of it."""
+        self._lock = threading.RLock()
+        """Held while either head changes or a write is begun on one, and while another thread takes a view."""
         self._view: Store | None = None
+        self._rev = self._durable.rev
+        """The newest durable revision: what a view shows."""
+        self._landed: list[Event] = []
+        """What other threads made durable and the loop has not taken over; then nothing is open or in flight."""
+        self._untold: list[Event] = []
+        """What it has taken over without telling the listeners."""
+        self._called = False
+        """Whether the loop was asked to take over what landed."""
         self._changes = ChangeLog(self._durable.rev)
         self._wakeups = Wakeups()
         self._listeners: list[Listener] = []
@@ -113,7 +127,8 @@ class Heads:
 
     async def close(self) -> None:
         """Refuses further writes, makes what there is durable, and lets the journal's thread go."""
-        self._closing = True
+        with self._lock:
+            self._closing = True
         await self._large.close()
         self.questions.close(self._refusal())
         self._work.set()
@@ -121,6 +136,7 @@ class Heads:
             await asyncio.wait([self._appending])
         if self._own is not None:
             self._own.shutdown(wait=True)
+        self._tell()
         self._ended = True
         self._wakeups.wake_all()
         self._listeners.clear()  # so that all of it is gone without a garbage collection
@@ -130,7 +146,11 @@ class Heads:
 
     @property
     def store(self) -> Store:
-        """The durable head."""
+        """The durable head; from another thread a view of it."""
+        if self._landed:
+            if threading.get_ident() != self.thread:
+                return self.view()
+            self._take_over()
         return self._durable
 
     async def write(self, request: Request, large: bool = False) -> Reply:
@@ -139,6 +159,8 @@ class Heads:
 
     def since(self, gk: GK, rev: int) -> list[Event]:
         """Durable events of a kind after a revision. Raises `Gone`."""
+        if self._landed:
+            self._take_over()
         return self._changes.since(rev, gk)
 
     async def changed(self, gk: GK, rev: int) -> None:
@@ -161,16 +183,22 @@ class Heads:
         if self.stopped is not None or self._closing:
             raise self._refusal()
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
-        for obj in objs:
-            request = Request("create", obj.key, None, actor=actor, manager=actor, now=self.now())
-            stage(self._open, self.tentative, Commit(obj.key, None, obj, 201), request, "user", [obj.uid])
-        self._open.waiting.append((future, Done(Reply(201), 0)))
+        with self._lock:
+            self._take_over()
+            for obj in objs:
+                request = Request("create", obj.key, None, actor=actor, manager=actor, now=self.now())
+                stage(self._open, self.tentative, Commit(obj.key, None, obj, 201), request, "user", [obj.uid])
+            self._open.waiting.append((future, Done(Reply(201), 0)))
         self._work.set()
         await future
 
     def do_from_thread(self, request: Request, origin: str) -> Future[Done]:
         """The same from any other thread; the future's exception is an `ApiError`."""
         future: Future[Done] = Future()
+        result = None if self.journal.blocks else self._land(request, origin)
+        if result is not None:
+            settle(future, result)
+            return future
         try:
             assert self.loop is not None
             self.loop.call_soon_threadsafe(self._submit, request, origin, future)
@@ -178,20 +206,83 @@ class Heads:
             future.set_exception(errors.service_unavailable("the server is shutting down"))
         return future
 
+    def _land(self, request: Request, origin: str) -> Done | ApiError | None:
+        """Carries a request out in this thread. None: it must go through the loop, because something is under way on
+        which it would rest, or somebody has to be asked. Any other thread."""
+        group = Group()
+        with self._lock:
+            if self._open.records or self._flying is not None or self._large.busy or self._failing or self._closing:
+                return None
+            request = request._replace(now=self.now())
+            if request.verb != "create" and is_large(self.tentative.get(request.key)):
+                return None
+            try:
+                begin = partial(perform, self.api, self.tentative, request, self.signer)
+                result = result_of(group, self.tentative, request, origin, begin)
+            except Asked:
+                return None
+            if not group.events:
+                return result
+            error = self._append(group)
+            if error is not None:
+                return self._void(error, 1)
+            self._landed += group.events
+            self._rev = self.tentative.rev
+            called, self._called = self._called, True
+        if not called:
+            self._call(self._taken_over)
+        return result
+
+    def _taken_over(self) -> None:
+        self._called = False
+        self._tell()
+
+    def _take_over(self) -> None:
+        """What landed comes to the loop's own head, the change log and the watches."""
+        with self._lock:
+            landed, self._landed = self._landed, []
+            if landed:
+                self._durable = self.tentative.fork()  # which holds nothing else that is new
+        for event in landed:
+            self._changes.append(event)
+            self._wakeups.notify((event.key.group, event.key.kind), event.rev)
+        self._groups += len(landed)
+        self._events += len(landed)
+        self._untold += landed
+
+    def _tell(self) -> None:
+        """What landed comes to the listeners, too."""
+        self._take_over()
+        events, self._untold = self._untold, []
+        if events:
+            for listener in self._listeners:
+                listener(events)
+
+    def _call(self, act: Callable[[], None]) -> bool:
+        """Has the loop do something. False: it is closed. Any thread."""
+        assert self.loop is not None
+        try:
+            self.loop.call_soon_threadsafe(act)
+        except RuntimeError:
+            return False
+        return True
+
     def _submit(self, request: Request, origin: str, future: Any, trail: Trail = (), large: bool = False) -> None:
         """Begins a request on the tentative head; `future` is settled when what it saw is durable. `trail`: what it
         was answered when it was begun before."""
         request = request if trail else request._replace(now=self.now())
-        large = large or (is_large(self.tentative.get(request.key)) and request.verb != "create")
-        if large or self._large.busy:
-            self._large.put(self, Waiting(request, origin, future, trail, large))
-        else:
-            self.begin_now(request, origin, future, trail)
+        with self._lock:
+            large = large or (request.verb != "create" and is_large(self.tentative.get(request.key)))
+            if large or self._large.busy:
+                self._large.put(self, Waiting(request, origin, future, trail, large))
+                return
+        self.begin_now(request, origin, future, trail)
 
     def begin_now(self, request: Request, origin: str, future: Any, trail: Trail) -> None:
         """Begins a request here and now. For `Large`."""
-        api, store = self.api, self.tentative
-        self.conclude(request, origin, future, trail, lambda: perform(api, store, request, self.signer, trail))
+        self.conclude(
+            request, origin, future, trail, lambda: perform(self.api, self.tentative, request, self.signer, trail)
+        )
 
     def conclude(
         self,
@@ -203,33 +294,24 @@ class Heads:
         large: bool = False,
     ) -> None:
         """Commits to the tentative head what came of a request that was begun on it. For `Large`."""
-        result: Done | ApiError
         if self.stopped is not None or self._closing:
             settle(future, self._refusal())
             return
-        try:
-            result = self._begun(request, origin, *outcome())
-        except Asked as asked:
-            self.questions.ask(asked, request, future, lambda more: self._submit(request, origin, future, more, large))
-            return
-        except ApiError as error:
-            result = error
-        except Exception:
-            log.exception("%s of %s by %s failed in the request machine", request.verb, request.key, request.actor)
-            result = errors.internal(f"the server failed on {request.verb} of {request.key}; its log has the cause")
-        if self._open.events:
-            self._open.waiting.append((future, result))
-        elif self._flying is not None:  # the result, a refusal too, rests on what is not durable yet
-            self._flying.waiting.append((future, result))
-        else:
-            settle(future, result)
-
-    def _begun(self, request: Request, origin: str, outcome: Reply | Commit, drawn: list[Any]) -> Done:
-        if not isinstance(outcome, Commit):
-            return Done(outcome, 0)
-        event = stage(self._open, self.tentative, outcome, request, origin, drawn)
-        self._work.set()
-        return Done(reply_of(outcome, event)._replace(rev=event.rev), event.rev)
+        with self._lock:
+            if self._landed:
+                self._take_over()
+            try:
+                result = result_of(self._open, self.tentative, request, origin, outcome)
+            except Asked as asked:
+                self.questions.ask(asked, request, future, lambda m: self._submit(request, origin, future, m, large))
+                return
+            if self._open.records:
+                self._work.set()
+            under_way = self._open if self._open.events else self._flying
+            if under_way is not None:  # the result, a refusal too, rests on what is not durable yet
+                under_way.waiting.append((future, result))
+                return
+        settle(future, result)
 
     def _refusal(self) -> ApiError:
         if self.stopped is not None:
@@ -238,10 +320,7 @@ class Heads:
 
     def note(self, record: Reconcile) -> None:
         """Adds a record that nobody waits for: it goes with the next group. Any thread."""
-        assert self.loop is not None
-        try:
-            self.loop.call_soon_threadsafe(self._note, record)
-        except RuntimeError:  # the loop is closed: the record is lost, as in a crash
+        if not self._call(lambda: self._note(record)):  # the record is lost, as in a crash
             log.debug("a reconcile of %s ended after the journal was closed", record.key)
 
     def _note(self, record: Reconcile) -> None:
@@ -270,12 +349,14 @@ class Heads:
     async def _append_open(self) -> None:
         """Closes the open group and makes it durable. Nothing of it is kept beyond that."""
         assert self.loop is not None
-        group, self._open = self._open, Group()
-        self._flying = group
+        with self._lock:
+            group, self._open = self._open, Group()
+            self._flying = group
         if self.journal.blocks:
             error = await self.loop.run_in_executor(self._pool, self._append, group)
         else:
-            error = self._append(group)
+            with self._lock:
+                error = self._append(group)
         if error is None:
             self._make_visible(group)
             self._flying = None
@@ -301,38 +382,19 @@ class Heads:
 
     def _append(self, group: Group) -> JournalError | None:
         """One append, in the journal's thread: None when the group is durable, else why it is not."""
-        records = [*group.records, *group.notes]
-        before = self._head
-        try:
-            self._head = self.journal.append(self.epoch, before, records)
-        except (Fenced, HeadMoved, JournalFull, BadRecord) as error:
-            return error
-        except JournalError as error:  # unknown outcome: the head tells
-            try:
-                head = self.journal.head()
-            except JournalError as second:
-                return Fenced(f"{error.problem}, and then {second.problem}", second.remedy)
-            if head == before:
-                return error
-            if head.epoch == self.epoch and head.position == before.position + len(records):
-                self._head = head
-                return None
-            return HeadMoved(f"{error.problem}, and its head is now {tuple(head)}", "start the server again")
-        except Exception as error:
-            log.exception("appending %d records failed", len(records))
-            return JournalError(f"appending failed: {type(error).__name__}: {error}", "report this fault")
+        head = append(self.journal, self.epoch, self._head, [*group.records, *group.notes])
+        if isinstance(head, JournalError):
+            return head
+        self._head = head
         return None
 
     def _make_visible(self, group: Group) -> None:
         """The group is durable: durable head, change log, controllers, watches, replies; in this order."""
+        self._tell()
         with self._lock:
             durable = self._durable
-            for event in group.events:
-                if event.new is None:
-                    durable.remove(event.key, event.rev)
-                else:
-                    durable.put(event.new)
-                durable.rev = event.rev
+            carry_out(durable, group.events)
+            self._rev = durable.rev
         if group.sums is not None and group.sums != sums_of(durable):
             raise AssertionError(f"the durable head at revision {durable.rev} is not what was appended")
         if self._failing:
@@ -350,29 +412,37 @@ class Heads:
 
     def _give_up(self, group: Group, error: JournalError) -> None:
         """The group did not become durable: the tentative head, and what was begun on it since, are void."""
+        with self._lock:
+            later, self._open = self._open, Group()
+            self._open.notes = [*group.notes, *later.notes][-MAX_NOTES:]
+            failure = self._void(error, len(group.events) + len(later.events))
+        group.release(failure)
+        later.release(failure)
+
+    def _void(self, error: JournalError, writes: int) -> ApiError:
+        """Throws the tentative head away after an append that failed; what to tell those who wait. Any thread that
+        holds the lock."""
         fatal = isinstance(error, (Fenced, HeadMoved))
         if fatal:
             self.stopped = error
+            self._call(lambda: self.on_stop(error))
         if fatal or not self._failing:
-            log.error("%d writes were refused: %s", len(group.events) + len(self._open.events), error)
+            log.error("%d writes were refused: %s", writes, error)
         self._failing = True
-        later, self._open = self._open, Group()
-        self._open.notes = [*group.notes, *later.notes][-MAX_NOTES:]
-        with self._lock:
-            self.tentative = self._durable.fork()
-        failure = self._refusal() if fatal else _refused(error)
-        group.release(failure)
-        later.release(failure)
-        if fatal:
-            self.on_stop(error)
+        self.tentative = self._durable.fork()
+        carry_out(self.tentative, self._landed)
+        return self._refusal() if fatal else refused(error)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def view(self) -> Store:
         """The durable head, frozen: the same fork for everybody until it moves. Any thread."""
+        view = self._view
+        if view is not None and view.rev == self._rev:
+            return view
         with self._lock:
-            if self._view is None or self._view.rev != self._durable.rev:
-                self._view = self._durable.fork()
+            if self._view is None or self._view.rev != self._rev:
+                self._view = self.tentative.fork() if self._landed else self._durable.fork()
             return self._view
 
     def listen(self, listener: Listener) -> None:
@@ -394,17 +464,13 @@ class Heads:
             act()
             done.set()
 
-        assert self.loop is not None
-        try:
-            self.loop.call_soon_threadsafe(run)
+        if self._call(run):  # else nothing is told any more
             done.wait(LISTEN_SECONDS)
-        except RuntimeError:  # the loop is closed: nothing is told any more
-            return
 
     @property
     def busy(self) -> bool:
         """Whether writes are under way."""
-        return bool(self._open) or self._flying is not None
+        return bool(self._open) or self._flying is not None or bool(self._landed)
 
     def trouble(self) -> str:
         """Why writes are not made durable; "" when they are."""
@@ -424,18 +490,9 @@ class Heads:
 
     def check(self) -> None:
         """Asserts that both heads agree with what was appended, when nothing is under way."""
-        assert sums_of(self._durable) == sums_of(self.tentative)
+        with self._lock:
+            assert sums_of(self.store) == sums_of(self.tentative)
 
 
 def _unheard(said: Said, actor: str) -> None:
     """What is told after the end."""
-
-
-def _refused(error: JournalError) -> ApiError:
-    """What the clients of a failed group are told."""
-    if isinstance(error, JournalFull):
-        text = f"the store has no room, nothing was written: {error.problem}; {error.remedy}. Reads go on"
-        return ApiError(507, "InsufficientStorage", text, errors.Details(retry_after_seconds=10))
-    if isinstance(error, BadRecord):
-        return errors.internal(f"nothing was written: {error}")
-    return errors.timeout(f"the store failed, the write may yet turn up after a restart: {error}", 1)

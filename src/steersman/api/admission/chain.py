@@ -36,7 +36,9 @@ class Drafts(Protocol):
     def draft(self, kind: Kind, key: Key, old: Object | None, request: Request, uid: str = "") -> Written:
         """The next version, decoded and complete, not judged."""
 
-    def settle(self, kind: Kind, key: Key, old: Object | None, request: Request, draft: Object, body: Any) -> Object:
+    def settle(
+        self, kind: Kind, key: Key, old: Object | None, request: Request, draft: Object, body: Any, judged: bool
+    ) -> Object:
         """The next version, valid, with the changed body of a draft and the draft's ownership."""
 
 
@@ -73,20 +75,20 @@ class Plan:
         def mutated(after: Attempt) -> Outcome:
             obj = draft
             if after.body is not before:
-                obj = writer.settle(kind, key, old, request, draft, after.body)
-                after = after._replace(body=obj.value)
+                obj = writer.settle(kind, key, old, request, draft, after.body, problem is None)
+                after = after.having(obj.value)
             elif problem is not None:
                 raise problem
             return self._judge(after, lambda a: then(Written(obj, a.warnings)))
 
-        return self.mutate(attempt._replace(body=before, warnings=drafted.warnings), mutated)
+        return self.mutate(attempt.having(before, drafted.warnings), mutated)
 
     def run(self, attempt: Attempt, then: Then) -> Outcome:
         """Carries through a delete, or a write to a subresource with a kind of its own. Raises `ApiError`."""
         return self.mutate(attempt, lambda after: self._judge(after, then))
 
     def _judge(self, attempt: Attempt, then: Then) -> Outcome:
-        return self._run(self._validators, "validate", 0, attempt._replace(judged=True), then)
+        return self._run(self._validators, "validate", 0, Attempt(*attempt[:-2], True, attempt.again), then)
 
     def mutate(self, attempt: Attempt, then: Then) -> Outcome:
         """The mutating plugins; twice when one of them asks for it."""
@@ -125,9 +127,8 @@ class Plan:
 
 def _taken(attempt: Attempt, verdict: Verdict) -> Attempt:
     body = attempt.body if verdict.body is None else verdict.body
-    return attempt._replace(
-        body=body, warnings=(*attempt.warnings, *verdict.warnings), again=attempt.again or verdict.again
-    )
+    after = attempt.having(body, verdict.warnings)
+    return after._replace(again=True) if verdict.again and not after.again else after
 
 
 class Chain:

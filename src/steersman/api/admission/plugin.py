@@ -40,6 +40,11 @@ class Attempt(NamedTuple):
     again: bool = False
     """The mutating plugins run a second time, because one asked for it (`Verdict.again`)."""
 
+    def having(self, body: Mapping[str, Any] | None, warnings: tuple[str, ...] = ()) -> Attempt:
+        """The attempt with this body, and these warnings more."""
+        told = (*self.warnings, *warnings) if warnings else self.warnings
+        return Attempt(*self[:6], body, told, *self[8:])
+
     @property
     def subresource(self) -> str:
         """Such as status or binding; "" for the object itself."""

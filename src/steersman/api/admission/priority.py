@@ -5,7 +5,7 @@ Source of the facts: kubernetes `plugin/pkg/admission/priority`, `pkg/apis/sched
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from steersman.api.admission.edit import Edits, sent, spec_of, with_part
@@ -117,9 +117,11 @@ def _facts(found: Object) -> tuple[str, int, str]:
 
 def _default_class(attempt: Attempt) -> Object | None:
     """The class that is everybody's default; of several the lowest."""
-    best: Object | None = None
-    for found in attempt.store.list(CLASS):
-        value = found.value
-        if value.get("globalDefault") and (best is None or best.value["value"] > value["value"]):
-            best = found
-    return best
+    found = attempt.store.derived(CLASS, _defaults)
+    return found[0] if found else None
+
+
+def _defaults(classes: Iterable[Object]) -> tuple[Object, ...]:
+    """Those that say they are everybody's default, the one of the lowest value first."""
+    marked = [obj for obj in classes if obj.value.get("globalDefault")]
+    return tuple(sorted(marked, key=lambda obj: obj.value["value"]))
