@@ -1,7 +1,8 @@
 """Content negotiation: in which form a client wants its answer.
 
 The forms are JSON, a Table, or metadata only, as kube-apiserver's `as=...;v=v1;g=meta.k8s.io` parameters ask for
-them. Protobuf is never answered: clients that prefer it also accept JSON.
+them, and each of them is written in YAML for who prefers that (`serve.yaml_answer`). Protobuf is never answered:
+clients that prefer it also accept JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ META_VERSION: Final = "meta.k8s.io/v1"
 TABLE: Final = "Table"
 PARTIAL: Final = "PartialObjectMetadata"
 PARTIAL_LIST: Final = "PartialObjectMetadataList"
-_TYPES: Final = ("application/json", "*/*")
+YAML: Final = "application/yaml"
+ACCEPTED: Final = ("application/json", YAML)
+STREAMS: Final = ("application/json;stream=watch",)
+"""What a watch can be: YAML is not written piece by piece."""
+_TYPES: Final = (*ACCEPTED, "*/*")
 
 
 class Form(NamedTuple):
@@ -70,10 +75,22 @@ def form_of(accept: str, is_list: bool) -> Form:
             return Form(wanted)
         if wanted == PARTIAL:  # a watch of metadata asks for objects one by one
             return Form(wanted)
-    refused = errors.not_acceptable(["application/json"])
+    refused = errors.not_acceptable(ACCEPTED)
     if not any(clause.media in _TYPES for clause in _clauses(accept)):
+        refused.message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(ACCEPTED)}"
         refused.details = errors.Details()
     raise refused
+
+
+@lru_cache(maxsize=256)
+def prefers_yaml(accept: str) -> bool:
+    """Whether a client wants an answer, of whatever form, in YAML rather than in JSON."""
+    for clause in _clauses(accept) if YAML in accept else ():
+        wanted = clause.params.get("as", "")
+        meant = not wanted or (clause.params.get("g"), clause.params.get("v")) == ("meta.k8s.io", "v1")
+        if clause.media in _TYPES and meant and wanted in ("", TABLE, PARTIAL, PARTIAL_LIST):
+            return clause.media == YAML
+    return False
 
 
 def no_list(kind: Kind) -> errors.ApiError:

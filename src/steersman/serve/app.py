@@ -24,7 +24,7 @@ from steersman.api.kinds import VERBS, Kind
 from steersman.api.preconditions import MADE_BY_UPDATE
 from steersman.kernel.object import Key, Object
 from steersman.kernel.ports import NodeStreams
-from steersman.serve.accept import PARTIAL, TABLE, Form, discovery_of, form_of, no_list
+from steersman.serve.accept import PARTIAL, STREAMS, TABLE, Form, discovery_of, form_of, no_list, prefers_yaml
 from steersman.serve.answer import (
     JSON_HEADERS,
     STREAMED,
@@ -77,6 +77,7 @@ from steersman.serve.upstream.proxy import proxied
 from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
 from steersman.serve.watchers import Watchers
+from steersman.serve.yaml_answer import in_yaml
 
 NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
 NOT_FOUND: Final = "404 page not found\n"
@@ -153,7 +154,9 @@ class App:
 
     async def _guarded(self, request: Request) -> Response:
         try:
-            return await self._answer(request)
+            if not prefers_yaml(request.headers.get("accept")):
+                return await self._answer(request)
+            return await in_yaml(request.path, await self._in_json(request))
         except errors.ApiError as error:
             return status_answer(error)
         except RecursionError:
@@ -161,6 +164,13 @@ class App:
         except Exception:
             log.exception("%s %s failed", request.method, request.path)
             return status_answer(errors.internal("an error on the server; its log has the details"))
+
+    async def _in_json(self, request: Request) -> Response:
+        """An answer that is written in another form then, refusals too."""
+        try:
+            return await self._answer(request)
+        except errors.ApiError as error:
+            return status_answer(error)
 
     async def _answer(self, request: Request) -> Response:
         segments = segments_of(request.raw_path or request.path)
@@ -360,6 +370,8 @@ class App:
             options = watch_named(options, route.name)
         if options.watch:
             self.watchers.check(user.name)
+            if prefers_yaml(request.headers.get("accept")):
+                raise errors.not_acceptable(STREAMS)
             asks = self.converter if route.kind.origin is not None and route.kind.origin.webhook is not None else None
             watch = await self.converter.read(
                 route.kind,

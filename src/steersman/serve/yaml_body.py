@@ -101,7 +101,7 @@ class _Reader:
         value = event.value
         _check_tag(event)
         plain = (event.tag is None and event.implicit[0]) or event.tag in _PLAIN_TAGS
-        made = _resolve(value) if plain else value
+        made = resolve(value) if plain else value
         if plain and value == "<<":
             made = _MERGE
         if event.anchor:
@@ -171,7 +171,7 @@ class _Reader:
         return f"{out}.{key}".strip(".")
 
 
-def _resolve(text: str) -> Any:
+def resolve(text: str) -> Any:
     """The value of a plain scalar."""
     if text in _NULL:
         return None
