@@ -29,6 +29,7 @@ from steersman.controllers.node_events import NodeEvents
 from steersman.controllers.node_ttl import NodeTtl
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
+from steersman.controllers.policy_status import PolicyStatus
 from steersman.controllers.protection import AttributesProtection, ClaimProtection, VolumeProtection
 from steersman.controllers.registration import ApiServiceRegistration
 from steersman.controllers.replicaset import ReplicaSet, ReplicationController
@@ -83,6 +84,7 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     TokenCleaner,
     BootstrapSigner,
     NodeEvents,
+    PolicyStatus,
 )
 """What only a cluster that runs needs: accounts, tokens, certificates, roles, quotas, addresses; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}

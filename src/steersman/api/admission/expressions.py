@@ -23,6 +23,7 @@ from steersman.api.field_select import demanded
 from steersman.api.kinds import Kind
 from steersman.kernel.object import Key
 from steersman.kernel.store import Store
+from steersman.kernel.value import EMPTY
 
 OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 VARIABLES: Final = "kubernetes.variables"
@@ -118,21 +119,23 @@ class Composed(NamedTuple):
 
     variables: Mapping[str, Expression]
     types: Mapping[str, Type]
+    known: Mapping[str, Type] = EMPTY
+    """Types of `object` and the like, where an expression is only held against them."""
 
     def environment(self, uses: Uses) -> Environment:
         """With these variables."""
-        return environment(uses).extended({"variables": object_of(VARIABLES, self.types)})
+        return environment(uses).extended({**self.known, "variables": object_of(VARIABLES, self.types)})
 
 
-def composed(variables: Sequence[Mapping[str, Any]], uses: Uses) -> Composed:
-    """The variables of a policy; each may use those before it."""
+def composed(variables: Sequence[Mapping[str, Any]], uses: Uses, known: Mapping[str, Type] = EMPTY) -> Composed:
+    """The variables of a policy; each may use those before it. `known`: see `Composed`."""
     done: dict[str, Expression] = {}
     types: dict[str, Type] = {}
     for given in variables:
-        expression = compiled(Composed({}, types).environment(uses), given["expression"], ())
+        expression = compiled(Composed({}, types, known).environment(uses), given["expression"], ())
         done[given["name"]] = expression
         types = {**types, given["name"]: DYN if expression.program is None else expression.program.type}
-    return Composed(done, types)
+    return Composed(done, types, known)
 
 
 class Problem(Exception):

@@ -59,13 +59,18 @@ def unescape(written: str) -> str | None:
 
 
 @lru_cache(maxsize=1 << 12)
-def declared(schema: Schema, root: bool = False) -> Type | None:
-    """The type of a schema's values; None when expressions may not see them. `root`: of a resource."""
+def declared(schema: Schema, root: bool = False, above: tuple[str, ...] = ()) -> Type | None:
+    """The type of a schema's values; None when expressions may not see them. `root`: of a resource. `above`: the
+    definitions it is a part of; of one that is a part of itself no fields are seen there."""
     kind = schema.type
+    if schema.name:
+        if schema.name in above:
+            return _sized(object_of("object", {}), None, 2)
+        above = (*above, schema.name)
     if kind in ("object", "map"):
-        return _object(schema, root or schema.embedded)
+        return _object(schema, root or schema.embedded, above)
     if kind == "list":
-        items = None if schema.items is None else declared(schema.items, schema.items.embedded)
+        items = None if schema.items is None else declared(schema.items, schema.items.embedded, above)
         if items is None:
             return None
         most = (MAX_REQUEST - 2) // (items.least + 1) if schema.max_items is None else max(schema.max_items, 0)
@@ -74,7 +79,7 @@ def declared(schema: Schema, root: bool = False) -> Type | None:
         return _string(schema)
     if kind == "int-or-string":
         return _sized(DYN, MAX_REQUEST - 2 if schema.max_length is None else schema.max_length * 4, 1)
-    known = {"integer": (INT, 1), "number": (DOUBLE, 1), "boolean": (BOOL, 4), "quantity": (DYN, 1)}.get(kind)
+    known = {"integer": (INT, 1), "number": (DOUBLE, 1), "boolean": (BOOL, 4)}.get(kind)
     return None if known is None else _sized(known[0], None, known[1])
 
 
@@ -95,10 +100,10 @@ def _string(schema: Schema) -> Type:
     return _sized(STRING, max(texts) if schema.enum and texts else MAX_REQUEST - 2, 2)
 
 
-def _object(schema: Schema, root: bool) -> Type | None:
+def _object(schema: Schema, root: bool, above: tuple[str, ...]) -> Type | None:
     if schema.values is not None and not root:
         if schema.values.type != "any":
-            values = declared(schema.values, schema.values.embedded)
+            values = declared(schema.values, schema.values.embedded, above)
             if values is None:
                 return None
             most = (MAX_REQUEST - 2) // (values.least + 6) if schema.max_fields is None else max(schema.max_fields, 0)
@@ -110,7 +115,7 @@ def _object(schema: Schema, root: bool) -> Type | None:
         if root and name == "metadata":
             t: Type | None = _METADATA
         else:
-            t = declared(child, child.embedded)
+            t = declared(child, child.embedded, above)
         if t is None:
             continue
         written = escape(name)
