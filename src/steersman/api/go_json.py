@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api import quantity
-from steersman.api.schema import Schema
+from steersman.api import go_time, quantity
+from steersman.api.schema import MICRO_TIME, Schema
 from steersman.api.structs import told_type
 from steersman.kernel.value import MAX_DEPTH
 
@@ -93,9 +93,9 @@ def _scalar(holder: str, schema: Schema, path: str, value: Any, named: str) -> s
         fine = isinstance(value, (str, int)) and not isinstance(value, bool)
         return "" if fine else f"json: cannot unmarshal {_json_type(value)} into Go value of type int32"
     if kind == "string" and schema.format == "date-time":
-        return (
-            "" if isinstance(value, str) else f"json: cannot unmarshal {_json_type(value)} into Go value of type string"
-        )
+        if isinstance(value, str):
+            return go_time.fault(value, go_time.MICROS if schema.name == MICRO_TIME else go_time.SECONDS)
+        return f"json: cannot unmarshal {_json_type(value)} into Go value of type string"
     fits: Mapping[str, bool] = {
         "string": isinstance(value, str),
         "boolean": isinstance(value, bool),

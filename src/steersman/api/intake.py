@@ -19,11 +19,11 @@ from functools import lru_cache
 from operator import is_
 from typing import Any, Final, NamedTuple
 
-from steersman.api import quantity, structs
+from steersman.api import go_time, quantity, structs
 from steersman.api.crd.constraints import constrained, fits
 from steersman.api.fields import item_element
 from steersman.api.go_json import zero
-from steersman.api.schema import Schema
+from steersman.api.schema import MICRO_TIME, Schema
 from steersman.api.zeros import shown
 from steersman.kernel.value import EMPTY, Frozen, FrozenList, ValueRefused, freeze
 
@@ -108,6 +108,30 @@ def is_time(text: str) -> bool:
         _times.clear()
     _times.add(text)
     return True
+
+
+def _take_go_time(layout: str) -> Take:
+    """Of built-in kinds: a time in the one form in which it is kept."""
+    seen: set[str] = set()
+
+    def take(value: Any) -> Any:
+        if value is None or (type(value) is str and value in seen):
+            return value
+        if type(value) is not str or go_time.fault(value, layout):
+            raise Misfit
+        made = go_time.canonical(value, layout)
+        if made != value:
+            return made
+        if len(seen) >= MAX_TIMES:
+            seen.clear()
+        seen.add(value)
+        return value
+
+    return take
+
+
+_TAKE_SECONDS: Final = _take_go_time(go_time.SECONDS)
+_TAKE_MICROS: Final = _take_go_time(go_time.MICROS)
 
 
 def _take_time(value: Any) -> Any:
@@ -438,7 +462,9 @@ def _compile(schema: Schema, how: How) -> Take:
     if kind == "integer":
         return _take_integer(schema)
     if kind == "string" and schema.format == "date-time":
-        return _take_time
+        if how.custom:
+            return _take_time
+        return _TAKE_MICROS if schema.name == MICRO_TIME else _TAKE_SECONDS
     if kind == "string" and schema.format == "byte" and not how.custom:
         return _take_bytes
     simple: dict[str, Take] = {

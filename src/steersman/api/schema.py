@@ -24,6 +24,7 @@ Json = Any
 """A JSON value: None, bool, int, float, str, list of them, dict from str to them."""
 
 OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+MICRO_TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
 
 
 class SchemaError(ValueError):
