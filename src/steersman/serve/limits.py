@@ -13,6 +13,9 @@ class Limits:
     target_bytes: int = 32 * 1024
     # All header lines. Bearer tokens with many groups reach 16 KiB; Go's 1 MiB default is no use here.
     header_bytes: int = 64 * 1024
+    # Header lines, trailers included: 256 parts of an impersonation and what clients and proxies add. A line costs some
+    # 200 bytes of memory, however short it is, and every look-up passes all of them.
+    header_lines: int = 512
     # kube-apiserver's MaxRequestBodyBytes: twice etcd's 1.5 MiB, for patches larger than their object.
     body_bytes: int = 3 * 1024 * 1024
     # Bodies up to this size are read before anybody looks who sends them: most are smaller, and so need no second

@@ -84,6 +84,7 @@ class Reader:
         self._target = b""
         self._headers: list[tuple[str, str]] = []
         self._header_size = 0
+        self._header_lines = 0
         self._head_fed = 0
         self._head_done = False
         self._body: bytes | bytearray = b""
@@ -164,7 +165,8 @@ class Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_size += len(name) + len(value) + 4  # ": " and CRLF
-        if self._header_size > self._limits.header_bytes:
+        self._header_lines += 1
+        if self._header_size > self._limits.header_bytes or self._header_lines > self._limits.header_lines:
             raise _breach(431, self._too_many_headers())
         if not self._head_done:  # a trailer after a chunked body must never pass for a header
             self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
@@ -224,11 +226,13 @@ class Reader:
             if name == "host":
                 hosts += 1
             elif name == "content-length":
-                announced = int(value)  # llhttp has let only digits through
+                announced = int(value.lstrip("0") or "0")  # only digits; with any number of zeros before them
                 if announced > self._limits.body_bytes:
                     raise _breach(413, self._too_large())
             elif name == "transfer-encoding":
                 announced = self._limits.body_bytes
+                if value.strip().lower() != "chunked":  # RFC 9112 §6.1
+                    raise _breach(501, "the only transfer coding understood is chunked")
             elif name == "expect":
                 expected = value.lower()
         if announced > self._limits.unscreened_bytes and self._screen is not None:
@@ -272,4 +276,4 @@ class Reader:
         return f"the request body is over {self._limits.body_bytes} bytes"
 
     def _too_many_headers(self) -> str:
-        return f"the request headers are over {self._limits.header_bytes} bytes"
+        return f"the request headers are over {self._limits.header_bytes} bytes or {self._limits.header_lines} lines"

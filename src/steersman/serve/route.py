@@ -33,12 +33,9 @@ def segments_of(raw_path: str) -> list[str]:
     """The decoded segments of a path, without the empty last one of a trailing slash.
 
     Split before decoding, so that an encoded slash stays part of a name (and is then refused as a name).
-    What is behind MAX_SEGMENTS of a resource path stays together, for whoever is asked through a proxy. Raises ApiError
-    404 for other paths that are longer than any of ours.
+    What is behind MAX_SEGMENTS stays together, for whoever is asked through a proxy.
     """
     parts = raw_path.strip("/").split("/", MAX_SEGMENTS)
-    if len(parts) > MAX_SEGMENTS and parts[0] not in ("api", "apis"):
-        raise errors.resource_not_found()
     return [unquote(part) if "%" in part else part for part in parts if part]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import json
+import os
 import stat
 import uuid
 from pathlib import Path
@@ -22,6 +24,7 @@ from steersman.serve.audit.policy import EVERYTHING, Policy, read_policy
 from steersman.serve.audit.trail import Auditor
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.files import FileError
+from steersman.serve.message import Request
 from tests.run.test_webhook import Hook
 from tests.serve.harness import in_loop
 from tests.serve.plane import PODS, Plane, configmap, pod
@@ -292,3 +295,52 @@ def test_a_policy_that_is_wrong_is_refused_with_the_field(text, told):
     with pytest.raises(FileError) as error:
         read_policy(text.encode(), "FILE")
     assert str(error.value).startswith("FILE") and told in str(error.value)
+
+
+@in_loop
+async def test_no_request_escapes_the_log(tmp_path):
+    """Paths and bodies that nobody can read, clients that do not wait for the answer, streams that nobody reads."""
+    a = Audited(tmp_path, policy({"level": "Request", "omitStages": ["RequestReceived"]}))
+    for code, token in ((401, "none"), (404, a.plane.token)):
+        await a.plane.get("/a" * 30, code, authorization=f"Bearer {token}")
+        assert a.last()["responseStatus"]["code"] == code
+    for body in (b'{"items":[' * 400 + b"]}" * 400, b'{"a":' * 200 + b"1" + b"}" * 200):
+        await a.plane.post(CONFIGS, body, 400)
+        assert a.last()["responseStatus"]["code"] == 400 and "requestObject" not in a.last()
+    huge = b"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, more: 123456789012345678901234567890}"
+    await a.plane.ask("POST", CONFIGS, huge, content_type="application/yaml")
+    assert a.last()["annotations"]["audit.k8s.io/truncated"] == "true"
+
+    async def slow(request: Any) -> Any:
+        await asyncio.sleep(60)
+
+    asking = asyncio.ensure_future(a.plane.app.audit.observed(Request("DELETE", f"{CONFIGS}/a"), slow))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert a.last()["verb"] == "delete" and a.last()["responseStatus"]["code"] == 504
+    response = await a.plane.send("GET", f"{CONFIGS}?watch=1")
+    await response.body.aclose()  # type: ignore[union-attr]
+    assert (a.last()["verb"], a.last()["stage"]) == ("watch", "ResponseComplete")
+
+
+@in_loop
+async def test_a_secret_that_cannot_be_decoded_is_not_quoted(tmp_path):
+    a = Audited(tmp_path)
+    answer = await a.plane.post(SECRETS, b'{"data": {"password": "hunter2"', 400)
+    assert "hunter2" in answer.json["message"]
+    assert a.last()["responseStatus"]["code"] == 400 and "hunter2" not in a.log.path.read_text()
+
+
+def test_a_line_that_was_cut_off_does_not_take_the_next_with_it(tmp_path, monkeypatch):
+    path = tmp_path / "a.log"
+    path.write_bytes(b'{"number": 0')
+    log = AuditLog(path)
+    log.write({"number": 1})
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[:5]))
+    log.write({"number": 2})
+    monkeypatch.undo()
+    log.write({"number": 3})
+    assert path.read_text().splitlines() == ['{"number": 0', '{"number":1}', '{"num', '{"number":3}']
+    assert (log.written, log.failed) == (2, 1)

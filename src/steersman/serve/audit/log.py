@@ -6,6 +6,8 @@ kube-apiserver's audit mode "blocking", and the loss is counted and told.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import os
 import time
@@ -42,6 +44,8 @@ class AuditLog:
         self._told = -TOLD_SECONDS
         self._handle = -1
         self._size = 0
+        self._torn = False
+        """The file ends within a line: the disk was full, or the machine stopped."""
         try:
             self._open()
         except OSError as error:
@@ -49,20 +53,19 @@ class AuditLog:
 
     def write(self, event: dict[str, Any]) -> None:
         """Appends an event."""
-        line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
-        if len(line) > MAX_LINE:
-            kept = {name: part for name, part in event.items() if name not in ("requestObject", "responseObject")}
-            kept["annotations"] = {**event.get("annotations", {}), TRUNCATED: "true"}
-            line = orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
+        line = _line(event)
         try:
             if self._size and self._size + len(line) > self._max_bytes:
                 self._rotate()
             if self._handle < 0:
                 self._open()
+            if self._torn:
+                line = b"\n" + line
             taken = os.write(self._handle, line)
             self._size += taken
-            if taken < len(line):
-                raise OSError(0, "only a part of a line could be written")
+            self._torn = taken < len(line)
+            if self._torn:
+                raise OSError(errno.ENOSPC, "only a part of a line could be written")
             self.written += 1
         except OSError as error:
             self.failed += 1
@@ -82,9 +85,10 @@ class AuditLog:
             self._handle = -1
 
     def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._handle = os.open(self.path, flags, 0o600)
+        flags = os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._handle = os.open(self.path, flags | os.O_RDWR, 0o600)
         self._size = os.fstat(self._handle).st_size
+        self._torn = bool(self._size) and os.pread(self._handle, 1, self._size - 1) != b"\n"
 
     def _rotate(self) -> None:
         self.close()
@@ -102,3 +106,15 @@ class AuditLog:
         if now - self._told >= TOLD_SECONDS:
             self._told = now
             log.error("the audit log %s lost %d events: %s", self.path, self.failed, error.strerror)
+
+
+def _line(event: dict[str, Any]) -> bytes:
+    """An event as a line; without its objects where these are too large, or are no JSON, as YAML's huge numbers."""
+    line = b""
+    with contextlib.suppress(orjson.JSONEncodeError):
+        line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
+    if line and len(line) <= MAX_LINE:
+        return line
+    kept = {name: part for name, part in event.items() if name not in ("requestObject", "responseObject")}
+    kept["annotations"] = {**event.get("annotations", {}), TRUNCATED: "true"}
+    return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)

@@ -97,10 +97,14 @@ class Policy(NamedTuple):
         """The rule of a request; one that writes nothing where none matches."""
         for rule in self.rules:
             if rule.matches(user, ask):
-                resource = f"{ask.resource}/{ask.part}" if ask.part else ask.resource
-                secret = (ask.group, resource) in CONFIDENTIAL or (not ask.group and ask.resource == "secrets")
-                return rule._replace(level=METADATA) if secret and rule.level != NONE else rule
+                return rule._replace(level=METADATA) if rule.level != NONE and is_confidential(ask) else rule
         return NOTHING
+
+
+def is_confidential(ask: Ask) -> bool:
+    """Whether what is sent or answered is a secret."""
+    resource = f"{ask.resource}/{ask.part}" if ask.part else ask.resource
+    return (ask.group, resource) in CONFIDENTIAL or (not ask.group and ask.resource == "secrets")
 
 
 NOTHING: Final = Rule(NONE)

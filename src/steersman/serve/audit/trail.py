@@ -7,18 +7,19 @@ pkg/audit/request.go and pkg/endpoints/filters/audit.go.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
+from steersman.api import errors
 from steersman.api.access.authz import Decision
 from steersman.api.access.rbac import Ask
 from steersman.api.access.user import ANONYMOUS, UNAUTHENTICATED, User
 from steersman.api.admission.webhooks import PATCH
 from steersman.api.errors import ApiError
 from steersman.api.times import micro_text
+from steersman.serve.answer import status_answer
 from steersman.serve.asked import asked
 from steersman.serve.audit.log import AuditLog
 from steersman.serve.audit.policy import (
@@ -31,8 +32,10 @@ from steersman.serve.audit.policy import (
     REQUEST,
     STARTED,
     Policy,
+    is_confidential,
 )
 from steersman.serve.body import read_object
+from steersman.serve.depth import MAX_DEPTH, deeper_than
 from steersman.serve.health import PATHS as HEALTH_PATHS
 from steersman.serve.message import Request, Response
 from steersman.serve.route import segments_of
@@ -41,6 +44,10 @@ from steersman.serve.streams.pipe import Pipe
 WORKSPACE: Final = "steersman.dev/workspace"
 LONG_PARTS: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 """Subresources whose answers take their time, as a watch does."""
+TOLD: Final = ("status", "message", "reason", "details", "code")
+UNTOLD: Final = ("status", "reason", "code")
+GONE: Final = status_answer(errors.ApiError(504, "Timeout", "the client went away before the answer", errors.Details()))
+"""What is told of a request whose answer nobody waits for (kube-apiserver: its context is cancelled, a 504)."""
 
 
 class Auditor:
@@ -56,7 +63,12 @@ class Auditor:
     async def observed(self, request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
         """The answer of `handle`, and in the log what became of the request."""
         trail = request.trail = Trail(self, request)
-        return trail.answered(await handle(request))
+        try:
+            response = await handle(request)
+        except BaseException:  # the client has gone; what it wanted may be done nevertheless
+            trail.answered(GONE)
+            raise
+        return trail.answered(response)
 
 
 class Trail:
@@ -130,20 +142,20 @@ class Trail:
         if response.takeover is not None:
             return replace(response, takeover=self._session(response.takeover))
         assert not isinstance(response.body, bytes)
-        return replace(response, body=self._streamed(response.body))
+        return replace(response, body=Told(response.body, lambda: self._write(COMPLETE)))
 
     # -- what is told ------------------------------------------------------------------------------------------
 
     def _unknown(self, response: Response) -> bool:
         """A request of nobody: a bare health check, or one whose credentials are no good; whether it is written."""
-        segments = segments_of(self._request.raw_path or self._request.path)
-        user = User("") if response.status == 401 else User(ANONYMOUS, (UNAUTHENTICATED,))
-        if response.status != 401 and not (segments and segments[0] in HEALTH_PATHS):
-            user = User("")
+        segments: list[str] = []
         try:
+            segments = segments_of(self._request.raw_path or self._request.path)
             ask = asked(self._request, segments)
-        except (ApiError, ValueError):  # a query that cannot be read
+        except (ApiError, ValueError):  # a path or a query that cannot be read
             ask = Ask(self._request.method.lower(), path=self._request.path)
+        healthy = response.status != 401 and bool(segments) and segments[0] in HEALTH_PATHS
+        user = User(ANONYMOUS, (UNAUTHENTICATED,)) if healthy else User("")
         self.received(user, ask)
         return bool(self._event)
 
@@ -157,7 +169,9 @@ class Trail:
         except orjson.JSONDecodeError:
             return
         if value.get("kind") == "Status" and failed:
-            parts = ("status", "message", "reason", "details", "code")
+            parts: tuple[str, ...] = TOLD
+            if response.status == 400 and self._ask is not None and is_confidential(self._ask):
+                parts = UNTOLD  # what cannot be decoded is quoted
             told = {part: value[part] for part in parts if value.get(part)}
             self._event["responseStatus"] = {"metadata": {}, **told}
         if self._rule.level == FULL:
@@ -177,14 +191,6 @@ class Trail:
         event = {**self._event, "stage": stage, "stageTimestamp": micro_text(self._auditor.now())}
         self._auditor.log.write({**event, "annotations": notes} if notes else event)
 
-    async def _streamed(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        try:
-            async with aclosing(body) as chunks:  # type: ignore[type-var]
-                async for chunk in chunks:
-                    yield chunk
-        finally:
-            self._write(COMPLETE)
-
     def _session(self, takeover: Callable[[Pipe], Awaitable[None]]) -> Callable[[Pipe], Awaitable[None]]:
         async def run(pipe: Pipe) -> None:
             try:
@@ -193,6 +199,36 @@ class Trail:
                 self._write(COMPLETE)
 
         return run
+
+
+class Told:
+    """A body that tells when it is over, even if nobody ever reads of it."""
+
+    def __init__(self, body: AsyncIterator[bytes], over: Callable[[], None]) -> None:
+        self._body = body
+        self._over: Callable[[], None] | None = over
+
+    def __aiter__(self) -> Told:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._body)
+        except BaseException:
+            self._end()
+            raise
+
+    async def aclose(self) -> None:
+        """Closes the body."""
+        try:
+            await self._body.aclose()  # type: ignore[attr-defined]
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        over, self._over = self._over, None
+        if over is not None:
+            over()
 
 
 def _reference(ask: Ask, request: Request) -> dict[str, str]:
@@ -215,9 +251,11 @@ def _sent(request: Request) -> Any:
         return None
     content = request.headers.get("content-type")
     try:
-        return orjson.loads(request.body) if "json" in content else read_object(_as_object(content), request.body).value
+        json = "json" in content
+        value = orjson.loads(request.body) if json else read_object(_as_object(content), request.body).value
     except (ApiError, orjson.JSONDecodeError, RecursionError):
         return None
+    return None if isinstance(value, dict | list) and deeper_than(value, MAX_DEPTH) else value
 
 
 def _as_object(content: str) -> str:

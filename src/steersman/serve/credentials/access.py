@@ -136,7 +136,10 @@ class Access:
                 raise errors.unauthorized()
         if request.peer_certificate is not None:
             try:
-                return self._of_here(_by_certificate(request.peer_certificate))
+                user, end = _by_certificate(request.peer_certificate)
+                if self.backend.now() > end:  # the connection is older
+                    raise errors.unauthorized()
+                return self._of_here(user)
             except TLSError:
                 raise errors.unauthorized() from None
         if found is None:
@@ -158,10 +161,11 @@ def _bearer(request: Request) -> str:
 
 
 @lru_cache(maxsize=1024)  # as tls.subject_of: one entry for each client certificate in use
-def _by_certificate(certificate: bytes) -> User:
+def _by_certificate(certificate: bytes) -> tuple[User, int]:
+    """Whose a certificate is, and until when (microseconds)."""
     subject = subject_of(certificate)
     extra = ((CREDENTIAL, (f"X509SHA256={hashlib.sha256(certificate).hexdigest()}",)),)
-    return User(subject.user, _with_authenticated(subject.groups), "", extra)
+    return User(subject.user, _with_authenticated(subject.groups), "", extra), subject.end
 
 
 def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:

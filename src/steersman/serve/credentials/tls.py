@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from steersman.kernel.effect import MICRO
 from steersman.serve.files import FileError, locked, private_directory, read_file, write_file
 
 # Names a client inside or beside the cluster uses, as kube-apiserver's own certificates have them.
@@ -55,6 +56,8 @@ class Subject:
 
     user: str
     groups: tuple[str, ...]
+    end: int
+    """Until when, in microseconds: connections outlive handshakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +242,15 @@ def renew(context: ssl.SSLContext, authority: Authority, names: Iterable[str] = 
 def subject_of(certificate: bytes) -> Subject:
     """User and groups of a verified client certificate (DER). Raises TLSError when it names no one user."""
     try:
-        name = x509.load_der_x509_certificate(certificate).subject
+        read = x509.load_der_x509_certificate(certificate)
+        name = read.subject
         users = [str(field.value) for field in name.get_attributes_for_oid(NameOID.COMMON_NAME)]
         groups = [str(field.value) for field in name.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     except ValueError as error:
         raise TLSError(f"the client certificate cannot be read: {error}") from None
     if len(users) != 1 or not users[0]:
         raise TLSError(f"the client certificate has {len(users)} common names; it needs one, the user")
-    return Subject(users[0], tuple(groups))
+    return Subject(users[0], tuple(groups), int(read.not_valid_after_utc.timestamp()) * MICRO)
 
 
 def _now() -> datetime.datetime:
