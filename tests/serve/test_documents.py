@@ -12,6 +12,7 @@ from tests.serve.harness import in_loop
 from tests.serve.plane import Plane
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+V3 = V2.replace("v=v2", "v=v3")
 KUBECTL_132 = f"{V2},{V2.replace('v=v2', 'v=v2beta1')},application/json"
 SERVED = Served(Kinds.builtin())
 
@@ -58,11 +59,28 @@ async def test_aggregated_discovery(accept, version):
     assert [version["version"] for version in core["items"][0]["versions"]] == ["v1"]
 
 
-@pytest.mark.parametrize(
-    "accept", ["", "*/*", "application/json", f"application/json,{V2}", V2.replace("v=v2", "v=v3")]
-)
+@pytest.mark.parametrize("accept", ["", "*/*", "application/json", f"application/json,{V2}", f"{V3},application/json"])
 def test_clients_that_do_not_ask_for_it_get_the_older_form(accept):
     assert discovery_of(accept) == ""
+
+
+@pytest.mark.parametrize("accept", [V3, "text/html", "application/json;as=Nothing"])
+@in_loop
+async def test_clients_that_take_none_of_the_forms_are_told(accept):
+    for path in ("/api", "/apis", "/apis/apps", "/apis/apps/v1"):
+        refused = (await Plane().get(path, 406, accept=accept)).json
+        assert refused["reason"] == "NotAcceptable" and "application/json" in refused["message"]
+
+
+@in_loop
+async def test_what_clients_have_kept_is_not_sent_again():
+    plane = Plane()
+    first = await plane.get("/apis", accept=V2)
+    assert (first.header("vary"), first.header("cache-control")) == ("Accept", "public")
+    again = await plane.get("/apis", 304, accept=V2, if_none_match=first.header("etag"))
+    assert again.body == b"" and again.header("etag") == first.header("etag")
+    other = await plane.get("/api", 200, accept=V2, if_none_match=first.header("etag"))
+    assert other.header("etag") != first.header("etag")
 
 
 def discovered():

@@ -160,7 +160,7 @@ class Story:
 
 
 async def fired(plane: Plane, shot: Shot) -> Answer:
-    others = {name.replace("-", "_"): value for name, value in shot.others}
+    others = {"audit_id": "same", **{name.replace("-", "_"): value for name, value in shot.others}}
     return await plane.ask(shot.method, shot.target, shot.body, content_type=shot.media, accept=shot.accept, **others)
 
 

@@ -158,6 +158,11 @@ def check_name(request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
         raise errors.bad_request(f"{WRONG_NAMESPACE} ({errors.show(namespace)}, not {request.key.namespace})")
 
 
+def nameless(name: str) -> errors.ApiError:
+    """What is told of a body that does not say what it is; `name` is that of the URL."""
+    return errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+
+
 def check_namespace(store: Store, request: Request, kind: Kind, meta: Mapping[str, Any]) -> None:
     """Raises 404 when the namespace of a create is not there, 403 when it is going away, 400 when it is unclear."""
     if not kind.namespaced:

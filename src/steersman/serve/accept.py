@@ -104,7 +104,7 @@ def no_list(kind: Kind) -> errors.ApiError:
 
 @lru_cache(maxsize=256)
 def discovery_of(accept: str) -> str:
-    """The aggregated discovery version a client prefers over plain JSON: "v2", "v2beta1" or ""."""
+    """The aggregated discovery version a client prefers over plain JSON: "v2", "v2beta1" or "". Raises ApiError 406."""
     for clause in _clauses(accept):
         if clause.media not in _TYPES:
             continue
@@ -117,4 +117,7 @@ def discovery_of(accept: str) -> str:
             "v2beta1",
         ):
             return version
+    known = (*_TYPES, "application/vnd.kubernetes.protobuf")  # who asks for that takes JSON
+    if accept.strip() and not any(clause.media in known and "as" not in clause.params for clause in _clauses(accept)):
+        raise errors.not_acceptable(ACCEPTED)
     return ""

@@ -234,7 +234,8 @@ class App:
 
     def _document(self, request: Request, segments: list[str]) -> Response:
         _, discovery, openapi, _ = self._current()
-        version = discovery_of(request.headers.get("accept"))
+        discovers = segments[:1] in (["api"], ["apis"])
+        version = discovery_of(request.headers.get("accept")) if discovers else ""
         body: bytes | None = None
         match segments:
             case ["version"]:
@@ -244,9 +245,7 @@ class App:
             case ["metrics"]:
                 return text_answer(self._metrics(), content_type=METRICS_TYPE)
             case [("api" | "apis") as root] if version:
-                parameters = f"g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-                content_type = f"application/json;{parameters}"
-                return Response(200, (("content-type", content_type),), discovery.aggregated(root, version))
+                return discovery.answer(root, version, request.headers.get("if-none-match"))
             case ["api"]:
                 body = discovery.versions()
             case ["apis"]:

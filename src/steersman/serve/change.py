@@ -10,6 +10,7 @@ from steersman.api import aliases, errors, eviction, refusal
 from steersman.api.access.user import User
 from steersman.api.kinds import Kind
 from steersman.api.patching.patched import accepted, patched
+from steersman.api.preconditions import nameless
 from steersman.api.sent import meta_of
 from steersman.kernel import effect
 from steersman.kernel.effect import Reply
@@ -106,6 +107,8 @@ class Change(NamedTuple):
         options = write_options(self.http.query, "UpdateOptions")
         body = await self._body()
         warnings = duplicates(body, options, self.route.kind)
+        if not meta_of(body.value).get("name"):
+            raise nameless(self.route.name)
         old = self.backend.store.get(self._key) if self.route.kind.alias is not None else None
         return _shown(await self.send("update", self._part, self._stored(body.value, old), options), warnings)
 

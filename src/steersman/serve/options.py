@@ -197,7 +197,8 @@ def _parsed(text: str) -> int:
 
 def _timeout(query: Query) -> float | None:
     """timeoutSeconds of a watch; `timeout=2s` is for short requests and is not ours to keep."""
-    return float(_integer(query, "timeoutSeconds")) or None
+    text = query.get("timeoutSeconds")
+    return float(_parsed(text)) or None if text else None  # less than nothing is over at once
 
 
 def delete_options(query: Query, body: Any) -> dict[str, Any]:

@@ -144,8 +144,7 @@ def _replicas(kind: Kind, old: Object, wanted: Any, whole: bool) -> int:
         raise errors.bad_request("metadata and spec of a Scale must be objects")
     name = meta.get("name") or ""
     if not name and whole:
-        told = "was undeterminable: name must be provided"
-        raise errors.bad_request(f"the name of the object ({old.key.name} based on URL) {told}")
+        raise preconditions.nameless(old.key.name)
     if name and name != old.key.name:
         told = f"does not match the name on the URL ({old.key.name})"
         raise errors.bad_request(f"the name of the object ({preconditions.plain(name)}) {told}")

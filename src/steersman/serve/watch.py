@@ -94,7 +94,8 @@ class Watch:
         seconds = min(self.options.timeout or random.uniform(*DEFAULT_SECONDS), MAX_SECONDS)
         ends = loop.time() + seconds
         due = loop.time() + BOOKMARK_SECONDS
-        marked = -1 if self.initial is not None else self.rev
+        listed = self.initial is not None and not self.options.initial_events  # else it ends with a bookmark
+        marked = -1 if listed else self.rev
         try:
             await self._convert(self.initial or ())
         except errors.ApiError as error:

@@ -58,8 +58,7 @@ def patched(kind: Kind, old: Object, request: Request) -> dict[str, Any]:
     if form == "merge" and "metadata" not in request.body:
         return body
     if not meta.get("name"):
-        where = f"the name of the object ({request.key.name} based on URL) was undeterminable"
-        raise errors.bad_request(f"{where}: name must be provided")
+        raise preconditions.nameless(request.key.name)
     if form == "merge":
         return body
     before = old.value

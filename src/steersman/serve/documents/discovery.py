@@ -6,6 +6,7 @@ and the aggregated one that kubectl asks for first. Shapes: Kubernetes API refer
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import orjson
 
 from steersman.api.crd.custom import version_rank
 from steersman.api.kinds import Kind
+from steersman.serve.message import Response
 from steersman.serve.registration import preference, priority_of
 from steersman.serve.served import Part, Served, parts_of
 
@@ -36,6 +38,7 @@ class Discovery:
         self._elsewhere = {(each.group, each.version): each for each in elsewhere}
         self._groups = _merged(served, elsewhere)
         self._rendered: dict[tuple[str, ...], bytes] = {}
+        self._tags: dict[tuple[str, str], str] = {}
 
     def versions(self) -> bytes:
         """`/api`: APIVersions."""
@@ -72,6 +75,23 @@ class Discovery:
             return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": rows}
 
         return self._once(("resources", group, version), document)
+
+    def tag(self, root: str, version: str) -> str:
+        """The ETag of an aggregated document: clients keep it until it is another."""
+        found = self._tags.get((root, version))
+        if found is None:
+            digest = hashlib.sha512(self.aggregated(root, version)).hexdigest().upper()
+            found = self._tags[root, version] = f'"{digest}"'
+        return found
+
+    def answer(self, root: str, version: str, kept: str) -> Response:
+        """The aggregated document, unless a client has kept it: `kept` is its If-None-Match."""
+        tag = self.tag(root, version)
+        caching = (("etag", tag), ("vary", "Accept"), ("cache-control", "public"))
+        if kept == tag:
+            return Response(304, caching)
+        content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        return Response(200, (("content-type", content_type), *caching), self.aggregated(root, version))
 
     def aggregated(self, root: str, version: str) -> bytes:
         """The aggregated document of `/api` or `/apis`, in `apidiscovery.k8s.io/VERSION` (v2 or v2beta1)."""
