@@ -7,7 +7,8 @@ from pathlib import Path
 
 from steersman.cli.kubectl import find_kubectl
 
-SECONDS = 60
+SECONDS = 120
+"""More than the `--timeout` of any command, so that what it waits for is told."""
 
 
 def kubectls() -> Iterator[str]:
