@@ -45,6 +45,12 @@ def test_a_service_has_an_address_object_for_as_long_as_it_has_the_address():
     assert addresses(w) == {}
 
 
+def test_both_addresses_of_a_service_of_both_families_have_objects():
+    two = {"clusterIPs": ["10.96.0.9", "fd00::9"], "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack"}
+    w = settle(world(block("kubernetes", "10.96.0.0/12", "fd00::/112"), service(**two)))
+    assert addresses(w) == {"10.96.0.9": "web", "fd00::9": "web"}
+
+
 def test_an_address_goes_on_to_the_next_service_that_has_it():
     w = world(block(), service())
     settle(w)

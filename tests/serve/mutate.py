@@ -243,6 +243,21 @@ MORE = (
         "fuzz",
         {"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}},
     ),
+    (
+        "apiregistration.k8s.io/v1",
+        "APIService",
+        "v1.storm.example.com",
+        {
+            "spec": {
+                "group": "storm.example.com",
+                "version": "v1",
+                "groupPriorityMinimum": 1000,
+                "versionPriority": 15,
+                "service": {"namespace": "default", "name": "a"},
+                "insecureSkipTLSVerify": True,
+            }
+        },
+    ),
     ("v1", "Binding", "fuzz", {"target": {"kind": "Node", "name": "n"}}),
     ("policy/v1", "Eviction", "fuzz", {"deleteOptions": {"gracePeriodSeconds": 1}}),
     ("autoscaling/v1", "Scale", "fuzz", {"spec": {"replicas": 2}}),

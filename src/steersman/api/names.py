@@ -8,6 +8,7 @@ Source of the facts: RFC 1035, RFC 1123, and apimachinery `pkg/util/validation`,
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 LABEL_MAX: Final = 63  # bytes of a DNS label, of a label value and of the name part of a label key
@@ -33,6 +34,10 @@ _label_1035 = re.compile(_LABEL_1035).fullmatch
 _key = re.compile(_KEY).fullmatch
 _value = re.compile(_VALUE).fullmatch
 
+_OCTET = "0*(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+_octets_with_zeros = re.compile(_OCTET + (r"\." + _OCTET) * 3).fullmatch
+
+NOT_AN_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _ENDS = "must start and end with an alphanumeric character"
 _IN_LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and " + _ENDS
 _IN_SUBDOMAIN = (
@@ -102,6 +107,19 @@ def path_segment(text: str) -> list[str]:
     problems = [f"may not be '{text}'"] if text in (".", "..") else []
     problems += [f"may not contain '{char}'" for char in ("/", "%") if char in text]
     return [*problems, "may not contain NUL, which ends names in the journal"] if "\0" in text else problems
+
+
+def canonical_ip(text: str) -> list[str]:
+    """Problems of `text` as an address of IPv4 or IPv6 in the one form it is to have (the names of IPAddresses)."""
+    try:
+        address: IPv4Address | IPv6Address | None = ip_address(text)
+    except ValueError:
+        address = None
+    if address is None or getattr(address, "scope_id", None) is not None:
+        return ["must not have leading 0s"] if _octets_with_zeros(text) else [NOT_AN_IP]
+    if getattr(address, "ipv4_mapped", None) is not None:
+        return ["must not be an IPv4-mapped IPv6 address"]
+    return [] if str(address) == text else [f'must be in canonical form ("{address}")']
 
 
 def dns1035_label(text: str) -> list[str]:

@@ -166,7 +166,8 @@ def block(cluster, name, cidr, ready="True"):
         cluster.backend.write_now(request)
 
     write("create", {**body, "spec": {"cidrs": [cidr]}})
-    write("apply", {**body, "status": {"conditions": [said]}}, "status")
+    if ready is not None:
+        write("apply", {**body, "status": {"conditions": [said]}}, "status")
 
 
 def test_addresses_come_out_of_every_block_that_is_ready():
@@ -184,6 +185,12 @@ def test_addresses_come_out_of_every_block_that_is_ready():
     for end in (0, 255):
         with pytest.raises(Invalid, match="does not match the current range"):
             cluster.create("e", clusterIP=f"203.0.113.{end}")
+
+
+def test_a_block_is_ready_until_somebody_says_that_it_is_not():
+    cluster = Cluster("192.0.2.0/30")
+    block(cluster, "new", "203.0.113.0/24", ready=None)
+    assert ip_address(cluster.create("a")["clusterIP"]) in ip_network("203.0.113.0/24")
 
 
 def test_an_address_object_of_something_else_keeps_its_address():

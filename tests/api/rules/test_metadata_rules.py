@@ -49,6 +49,18 @@ def metadata(kind: str, **fields: Any) -> list[str]:
             {"namespace": None, "name": ".."},
             ["metadata.name: Invalid value: \"..\": may not be '..'"],
         ),
+        ("ipaddress", {"namespace": None, "name": "10.96.0.9"}, []),
+        ("ipaddress", {"namespace": None, "name": "fd53:7465:6573::dc74"}, []),
+        *(
+            ("ipaddress", {"namespace": None, "name": name}, [f'metadata.name: Invalid value: "{name}": {told}'])
+            for name, told in (
+                ("web", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+                ("fe80::1%eth0", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+                ("10.096.0.9", "must not have leading 0s"),
+                ("::ffff:10.96.0.9", "must not be an IPv4-mapped IPv6 address"),
+                ("FD53:0::1", 'must be in canonical form ("fd53::1")'),
+            )
+        ),
         (
             "cronjob",
             {"name": "a" * 53},

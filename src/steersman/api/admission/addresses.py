@@ -176,10 +176,11 @@ def _check_families(draw: _Draw, spec: Mapping[str, Any], given: Mapping[str, An
 
 
 def _is_ready(block: Object) -> bool:
+    """A block that nobody has said anything of yet is: the controller that would may not run."""
     if "deletionTimestamp" in block.meta.value:
         return False
     conditions = (block.status_value or EMPTY).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return all(each["status"] == "True" for each in conditions if each["type"] == "Ready")
 
 
 def _next_address(draw: _Draw, blocks: list[Network]) -> str:

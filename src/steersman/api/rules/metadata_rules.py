@@ -49,6 +49,7 @@ _NAMES: Final[Mapping[tuple[str, str], Check]] = {
     ("batch", "CronJob"): _cron_job_name,
     **dict.fromkeys(_SEGMENTS, names.path_segment),
     registration_rules.GK: names.path_segment,
+    ("networking.k8s.io", "IPAddress"): names.canonical_ip,
     (_RBAC, "Role"): names.path_segment,
     (_RBAC, "ClusterRole"): names.path_segment,
     (_RBAC, "RoleBinding"): names.path_segment,

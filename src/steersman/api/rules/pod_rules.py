@@ -218,8 +218,7 @@ def _is_ip(text: str) -> bool:
 def ip(out: Causes, path: str, text: str) -> None:
     """An address of IPv4 or IPv6."""
     if not _is_ip(text):
-        detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        out.append(Cause.invalid(path, text, detail))
+        out.append(Cause.invalid(path, text, names.NOT_AN_IP))
 
 
 def pod_status(out: Causes, path: str, status: Object) -> None:
