@@ -133,7 +133,7 @@ class App:
         self.audiences = Audiences(lambda: backend.store.rev)
         self.converter = Converter(backend, Hooks())
         self.lists = Lists()
-        self.aggregator = Aggregator(backend, lambda: self.streams)
+        self.aggregator = Aggregator(backend, self.streams)
         self._documents: tuple[tuple[object, int], Served, Discovery, OpenApi, OpenApiV2] | None = None
 
     async def __call__(self, request: Request) -> Response:

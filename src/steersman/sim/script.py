@@ -111,6 +111,7 @@ def _apply(obj: Mapping[str, Any], kind: Kind, paths: Iterable[str]) -> Request:
     for path in paths:
         for template in _at(body, path.split("/")[1:]):
             _tolerate(template)
+            _run_as(template)
     # What a recorded cluster had is not to be stopped by a conflict over a field.
     return Request("apply", _key(obj, kind), body, manager=MANAGER, options=Frozen(force=True))
 
@@ -134,6 +135,16 @@ def _at(value: Any, steps: list[str]) -> Iterable[Any]:
         yield from _at(value[int(step)], steps[1:])
     elif isinstance(value, dict) and step in value:
         yield from _at(value[step], steps[1:])
+
+
+def _run_as(template: Any) -> None:
+    """Names the account that a cluster's admission gives whoever names none: without one there is nobody whose token
+    a volume could hold, and the tracer kept the volumes and not the name."""
+    spec = template.get("spec") if isinstance(template, dict) else None
+    if not isinstance(spec, dict) or not isinstance(volumes := spec.get("volumes"), list):
+        return
+    if any(isinstance(volume, dict) and "projected" in volume for volume in volumes):
+        spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
 
 
 def _tolerate(template: Any) -> None:

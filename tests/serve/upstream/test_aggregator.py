@@ -57,7 +57,7 @@ async def planned(tmp_path, server_name="api.default.svc"):
             writer.close()
 
     plane = Plane()
-    plane.app.streams = VirtualStreams(ports={8443: piped})
+    plane.app.aggregator.streams = VirtualStreams(ports={8443: piped})
     plane.app.aggregator.front = front
     plane.wardle, plane.bundle = wardle, base64.b64encode(serving.pem).decode()
     try:

@@ -14,7 +14,7 @@ import base64
 import logging
 import random
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -110,11 +110,11 @@ UNREACHED: Final = (Failed, _Nowhere, errors.ApiError, OSError)
 
 
 class Aggregator:
-    """See the module's text. `streams` gives who answers for nodes; `front` is the certificate, if there is one."""
+    """See the module's text. `streams` answers for nodes; `front` is the certificate, if there is one."""
 
-    def __init__(self, backend: Backend, streams: Callable[[], NodeStreams]) -> None:
+    def __init__(self, backend: Backend, streams: NodeStreams) -> None:
         self._backend = backend
-        self._streams = streams
+        self.streams = streams
         self.front: FrontProxy | None = None
         self.changes = 0
         """How often what they serve has changed."""
@@ -187,7 +187,7 @@ class Aggregator:
         wrong: Exception = _Nowhere()
         for place in places[:MAX_TRIES]:
             try:
-                line = await reached(self._backend, self._streams(), place, context, name)
+                line = await reached(self._backend, self.streams, place, context, name)
             except (errors.ApiError, OSError) as error:
                 wrong = error
                 continue
