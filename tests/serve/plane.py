@@ -7,6 +7,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import yaml
+
 from steersman.api.begin import Api
 from steersman.kernel.changelog import ChangeLog
 from steersman.serve.app import App
@@ -33,6 +35,9 @@ class Answer:
 
     @property
     def json(self) -> Any:
+        """What the body says, whichever of the two it is written in."""
+        if self.header("content-type").startswith("application/yaml"):
+            return yaml.safe_load(self.body)
         return json.loads(self.body)
 
     def header(self, name: str) -> str:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from steersman.serve import yaml_answer
 from steersman.serve.accept import prefers_yaml
 from steersman.serve.yaml_body import read_yaml
-from tests.serve.plane import Plane
 from tests.serve.harness import in_loop
+from tests.serve.plane import Plane
 from tests.serve.test_app import is_status
 
 MAPS = "/api/v1/namespaces/default/configmaps"

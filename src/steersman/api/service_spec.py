@@ -21,6 +21,9 @@ REQUIRE: Final = "RequireDualStack"
 DUAL: Final = (PREFER, REQUIRE)
 ON_NODES: Final = ("NodePort", "LoadBalancer")
 CIDR: Final = ("networking.k8s.io", "ServiceCIDR")
+DEFAULT_CIDR: Final = "kubernetes"
+"""The ServiceCIDR of the configured blocks: kube-apiserver makes it, and makes it again (`pkg/controlplane/controller/
+defaultservicecidr`, 1.36)."""
 ADDRESS: Final = ("networking.k8s.io", "IPAddress")
 Spec = Mapping[str, Any]
 

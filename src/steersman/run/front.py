@@ -18,7 +18,7 @@ from typing import Any, Final
 from steersman.api.access.bootstrap import CLUSTER_INFO, KUBECONFIG
 from steersman.api.admission.addresses import NETWORK
 from steersman.api.errors import ApiError
-from steersman.api.service_spec import CIDR
+from steersman.api.service_spec import CIDR, DEFAULT_CIDR
 from steersman.api.times import MICRO, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
@@ -77,11 +77,11 @@ async def announce(heads: Heads, address: Address, port: int) -> None:
 
 
 async def _default_block(heads: Heads) -> None:
-    """Where addresses of Services come from; ready at once, since nothing is given out of a block that is not."""
-    key = Key(*CIDR, "", NAME)
+    """Where addresses of Services come from; ready at once, as the controller that says so would find it."""
+    key = Key(*CIDR, "", DEFAULT_CIDR)
     if heads.store.get(key) is not None:
         return
-    body = {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": NAME}}
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": DEFAULT_CIDR}}
     await _write(heads, "create", key, {**body, "spec": {"cidrs": NETWORK.split(",")}})
     ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
     ready["lastTransitionTime"] = time_text(heads.now() // MICRO)

@@ -111,6 +111,8 @@ def _apply(obj: Mapping[str, Any], kind: Kind, paths: Iterable[str]) -> Request:
     for path in paths:
         for template in _at(body, path.split("/")[1:]):
             _tolerate(template)
+    for path in TEMPLATE_PATHS.get(GVK.of(obj), ()):
+        for template in _at(body, path.split("/")[1:]):
             _run_as(template)
     # What a recorded cluster had is not to be stopped by a conflict over a field.
     return Request("apply", _key(obj, kind), body, manager=MANAGER, options=Frozen(force=True))

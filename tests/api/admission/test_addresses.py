@@ -190,6 +190,9 @@ def test_addresses_come_out_of_every_block_that_is_ready():
 def test_a_block_is_ready_until_somebody_says_that_it_is_not():
     cluster = Cluster("192.0.2.0/30")
     block(cluster, "new", "203.0.113.0/24", ready=None)
+    assert {cluster.create(name)["clusterIP"] for name in "bc"} == {"192.0.2.1", "192.0.2.2"}, (
+        "the configured one counts"
+    )
     assert ip_address(cluster.create("a")["clusterIP"]) in ip_network("203.0.113.0/24")
 
 

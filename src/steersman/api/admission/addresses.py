@@ -25,6 +25,7 @@ from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plug
 from steersman.api.service_spec import (
     ADDRESS,
     CIDR,
+    DEFAULT_CIDR,
     HEADLESS,
     gives_node_ports,
     has_address,
@@ -61,13 +62,14 @@ class ServiceAddresses(Plugin):
         """Family → its first block; the order is that of preference."""
 
     def _blocks(self, store: Store, family: str) -> list[Network]:
-        """The blocks of a family that addresses are given out of, the configured one first."""
+        """The blocks of a family that addresses are given out of, the configured one first: it counts unless its own
+        object says otherwise."""
         first = self.networks[family]
         listed = list(store.list(CIDR))
-        if not listed:
-            return [first]
         ready = [each.value for each in listed if _is_ready(each)]
         found = [ip_network(text) for each in ready for text in each["spec"]["cidrs"]]
+        if not any(each.key.name == DEFAULT_CIDR for each in listed):
+            found.append(first)
         mine = dict.fromkeys(block for block in found if block.version == first.version)
         return sorted(mine, key=lambda block: block != first)
 
