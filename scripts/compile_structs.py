@@ -3,9 +3,10 @@
     python scripts/compile_structs.py            write it; needs Go and its module proxy
     python scripts/compile_structs.py --check    exit 1 when the committed file is not a fresh one
 
-By definition: `omit`, the fields that are left out when they are "", 0 or false (omitempty, and no pointer); `types`,
-the Go types of fields that cannot be told from their schema (v1.PodPhase is a string). The Go program in
-scripts/protobuf reads that from the modules of Kubernetes 1.36 (Apache-2.0; go.mod there has the versions).
+By definition: `omit`, the fields that are left out when they are "", 0 or false (omitempty, and no pointer); `keep`,
+the lists and maps that are not left out when they are empty, though nothing requires them; `types`, the Go types of
+fields that cannot be told from their schema (v1.PodPhase is a string). The Go program in scripts/protobuf reads that
+from the modules of Kubernetes 1.36 (Apache-2.0; go.mod there has the versions).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def table() -> str:
         line: dict[str, Any] = {}
         if omit := [field for field in found["omit"] if field in schema.fields]:
             line["omit"] = omit
+        if keep := [field for field in found["keep"] if field in schema.fields and field not in schema.required]:
+            line["keep"] = keep
         types = {
             field: text
             for field, text in found["types"].items()

@@ -14,6 +14,7 @@ import (
 // told is what the JSON of a struct depends on beside the shape of its fields.
 type told struct {
 	Omit  []string          `json:"omit"`  // fields that are left out when they are "", 0 or false
+	Keep  []string          `json:"keep"`  // lists and maps that are not left out when they are empty
 	Types map[string]string `json:"types"` // Go types as messages show them
 }
 
@@ -41,9 +42,10 @@ func tell(t reflect.Type, found map[string]told, seen map[reflect.Type]bool) {
 	}
 	seen[t] = true
 	if model, ok := reflect.Zero(t).Interface().(named); ok {
-		line := told{[]string{}, map[string]string{}}
+		line := told{[]string{}, []string{}, map[string]string{}}
 		line.fields(t)
 		sort.Strings(line.Omit)
+		sort.Strings(line.Keep)
 		found[model.OpenAPIModelName()] = line
 	}
 	for i := range t.NumField() {
@@ -70,6 +72,10 @@ func (l *told) fields(t reflect.Type) {
 		case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
 			if strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
 				l.Omit = append(l.Omit, jsonName)
+			}
+		case reflect.Slice, reflect.Map:
+			if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+				l.Keep = append(l.Keep, jsonName)
 			}
 		}
 		shown := f.Type

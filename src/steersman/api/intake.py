@@ -229,7 +229,8 @@ class _Fields:
                 return _Want(_take_any, None, False)
             raise Misfit
         taker = _intake(child, how)
-        omit = name in self.omits or (not (how.custom or name in schema.required) and _is_list_or_map(child))
+        kept = how.custom or name in schema.required or name in structs.kept(schema)
+        omit = name in self.omits or (not kept and _is_list_or_map(child))
         found = self.wants[name] = _Want(taker, _traced(child, taker), omit)
         if taker in _FINE:
             self.plain[name] = _FINE[taker]

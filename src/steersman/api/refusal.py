@@ -134,7 +134,7 @@ def _order(kind: Kind, body: Mapping[str, Any]) -> list[str]:
 
 
 def _part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[str]) -> Any:
-    if value is None and part == "spec" and field_schema(kind.schema, part) is not None:
+    if value is None and part == "spec" and not kind.custom and field_schema(kind.schema, part) is not None:
         value = {}  # to Kubernetes, a spec that is not there is one with nothing in it
     if value is None:
         if causes := validate.part(kind, part, None):

@@ -1,4 +1,5 @@
-"""What Go's JSON does with the fields of Kubernetes' structs: which are left out when zero, and of which type they are.
+"""What Go's JSON does with the fields of Kubernetes' structs: which are left out when zero or empty, and of which
+type they are.
 
 The table, data/structs.json, is made by scripts/compile_structs.py.
 """
@@ -28,6 +29,11 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
 def omitted(schema: Schema) -> frozenset[str]:
     """Fields of an object of this definition that are left out when they are "", 0 or false."""
     return frozenset(_table().get(schema.name, _NOTHING).get("omit", ()))
+
+
+def kept(schema: Schema) -> frozenset[str]:
+    """Lists and maps of an object of this definition that stay when they are empty."""
+    return frozenset(_table().get(schema.name, _NOTHING).get("keep", ()))
 
 
 def told_type(schema: Schema, field: str) -> str:

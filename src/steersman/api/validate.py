@@ -342,6 +342,7 @@ TOGETHER: Final[Mapping[tuple[str, str], Callable[[Causes, Mapping[str, Any], Ob
 """What is judged of the metadata and the parts (spec, rest) together, once they are complete."""
 
 _CHANGES: Final[Mapping[Where, ChangeRule]] = {
+    (_DEVICES, "ResourceClaim", "spec"): claim_rules.claim_change,
     ("", "Pod", "spec"): change_rules.pod_spec,
     ("", "Service", "spec"): change_rules.service,
     ("", "PersistentVolumeClaim", "spec"): change_rules.claim_spec,
@@ -367,7 +368,6 @@ _FIXED: Final[Mapping[Where, str]] = {
     ("apps", "ControllerRevision", "data"): rules.IMMUTABLE,
     ("discovery.k8s.io", "EndpointSlice", "addressType"): rules.IMMUTABLE,
     ("node.k8s.io", "RuntimeClass", "handler"): rules.IMMUTABLE,
-    ("resource.k8s.io", "ResourceClaim", "spec"): rules.IMMUTABLE,
     ("resource.k8s.io", "ResourceClaimTemplate", "spec"): rules.IMMUTABLE,
     ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy"): rules.IMMUTABLE,
     ("storage.k8s.io", "StorageClass", "reclaimPolicy"): rules.IMMUTABLE,

@@ -92,7 +92,8 @@ def read_patch(content_type: str, data: bytes, accepted: Sequence[str] = PATCHES
     media = media_type(content_type)
     if media not in accepted or media not in _READERS:
         refused = _unsupported(media, accepted)
-        refused.details = errors.Details()
+        if media not in _READERS:  # which is refused before anybody looks at the kind
+            refused.details = errors.Details()
         raise refused
     form, said, read = _READERS[media]
     try:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from steersman.api.errors import Cause
 from steersman.api.names import dns1123_label, dns1123_subdomain
-from steersman.api.rules.rules import Causes, Object, named
+from steersman.api.rules import internal
+from steersman.api.rules.rules import IMMUTABLE, Causes, Object, named
 from steersman.kernel.value import EMPTY
 
 MAX_REQUESTS: Final = 32
@@ -41,6 +42,12 @@ def claim(out: Causes, path: str, spec: Object) -> None:
                 out.append(Cause.required(f"{where}.matchAttribute"))
             if field == "config" and item.get("opaque") is None:
                 out.append(Cause.required(f"{where}.opaque"))
+
+
+def claim_change(out: Causes, path: str, old: Object, new: Object) -> None:
+    """A ResourceClaim asks for what it asked for."""
+    if old != new:
+        out.append(Cause.invalid(path, internal.shown(new, internal.RESOURCE_CLAIM), IMMUTABLE))
 
 
 def template(out: Causes, path: str, spec: Object) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from steersman.api import names
 from steersman.api.errors import Cause
 from steersman.api.filling import inside, lacking, unset
-from steersman.api.rules import rules
+from steersman.api.rules import internal, rules
 from steersman.api.rules.rules import Causes, Object
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY, freeze
@@ -83,7 +83,8 @@ def schema(out: Causes, name: str, parts: Mapping[str, Any]) -> None:
         _rule(out, f"spec.rules[{index}]", rule)
     fixed = MANDATORY.get((SCHEMA, name))
     if fixed is not None and spec != fixed:
-        out.append(Cause.invalid("spec", spec, f"spec of '{name}' must equal the fixed value"))
+        shown = internal.shown(spec, internal.FLOW_SCHEMA)
+        out.append(Cause.invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
 
 
 def spec_of(parts: Mapping[str, Any]) -> Any:
@@ -216,9 +217,10 @@ def level(out: Causes, name: str, parts: Mapping[str, Any]) -> None:
     if name == "exempt":
         if {**spec, "exempt": None} != {**fixed, "exempt": None}:
             told = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
-            out.append(Cause.invalid("spec", spec, told))
+            out.append(Cause.invalid("spec", internal.shown(spec, internal.PRIORITY_LEVEL), told))
     elif spec != fixed:
-        out.append(Cause.invalid("spec", spec, f"spec of '{name}' must equal the fixed value"))
+        shown = internal.shown(spec, internal.PRIORITY_LEVEL)
+        out.append(Cause.invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
 
 
 def _shares(out: Causes, path: str, found: Object) -> None:

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Layout = Mapping[str, Any]
+
+
+class Inside(NamedTuple):
+    """The layout of a struct, or of the items of a list, by its place: a pointer or list is nil when it is not set."""
+
+    layout: Layout
+    pointer: bool = True
+
 
 DEPLOYMENT_STRATEGY: Final[Layout] = {"Type": "", "RollingUpdate": None}
 STATEFUL_STRATEGY: Final[Layout] = {"Type": "", "RollingUpdate": None}
@@ -28,6 +36,37 @@ SECURITY_CONTEXT: Final[Layout] = dict.fromkeys(
         "AppArmorProfile",
     )
 )
+_DEVICES: Final[Layout] = {"Requests": None, "Constraints": None, "Config": None}
+RESOURCE_CLAIM: Final[Layout] = {"Devices": Inside(_DEVICES, False)}
+"""Down to what is asked for; requests with something in them keep their JSON names."""
+_NAMED: Final = Inside({"Name": ""})
+_ACCOUNT: Final = Inside({"Namespace": "", "Name": ""})
+_FLOW_RULE: Final[Layout] = {
+    "Subjects": Inside({"Kind": "", "User": _NAMED, "Group": _NAMED, "ServiceAccount": _ACCOUNT}),
+    "ResourceRules": Inside(
+        {"Verbs": None, "APIGroups": None, "Resources": None, "ClusterScope": False, "Namespaces": None}
+    ),
+    "NonResourceRules": Inside({"Verbs": None, "NonResourceURLs": None}),
+}
+FLOW_SCHEMA: Final[Layout] = {
+    "PriorityLevelConfiguration": Inside({"Name": ""}, False),
+    "MatchingPrecedence": 0,
+    "DistinguisherMethod": Inside({"Type": ""}),
+    "Rules": Inside(_FLOW_RULE),
+}
+_QUEUING: Final = Inside({"Queues": 0, "HandSize": 0, "QueueLengthLimit": 0})
+PRIORITY_LEVEL: Final[Layout] = {
+    "Type": "",
+    "Limited": Inside(
+        {
+            "NominalConcurrencyShares": 0,
+            "LimitResponse": Inside({"Type": "", "Queuing": _QUEUING}, False),
+            "LendablePercent": None,
+            "BorrowingLimitPercent": None,
+        }
+    ),
+    "Exempt": Inside({"NominalConcurrencyShares": None, "LendablePercent": None}),
+}
 _INNER: Final[Mapping[str, Layout]] = {
     "Capabilities": {"Add": None, "Drop": None},
     "SELinuxOptions": {"User": "", "Role": "", "Type": "", "Level": ""},
@@ -67,9 +106,13 @@ def ordered(value: Mapping[str, Any], *fields: str) -> dict[str, Any]:
 
 
 def _inner(name: str, item: Any, zero: Any) -> Any:
+    if isinstance(zero, Inside):
+        layout: Layout | None = zero.layout
+        zero = None if zero.pointer else shown({}, zero.layout)
+    else:
+        layout = _INNER.get(name)
     if item is None:
         return zero
-    layout = _INNER.get(name)
     if layout is None:
         return item
     if isinstance(item, list):
