@@ -107,8 +107,8 @@ class Change(NamedTuple):
         options = write_options(self.http.query, "UpdateOptions")
         body = await self._body()
         warnings = duplicates(body, options, self.route.kind)
-        if not meta_of(body.value).get("name"):
-            raise nameless(self.route.name)
+        if not meta_of(body.value).get("name") and body.value.get("kind") in (None, "", self.route.kind.kind):
+            raise nameless(self.route.name)  # what is of another kind is refused for that
         old = self.backend.store.get(self._key) if self.route.kind.alias is not None else None
         return _shown(await self.send("update", self._part, self._stored(body.value, old), options), warnings)
 
