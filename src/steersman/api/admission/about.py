@@ -9,6 +9,7 @@ from steersman.api.access.user import User
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
 from steersman.api.kinds import Kind
 from steersman.kernel.effect import Request
+from steersman.kernel.value import freeze
 
 OPTIONS: Final[Mapping[str, str]] = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions"}
 
@@ -74,4 +75,12 @@ def in_version(body: Mapping[str, Any] | None, matched: Kind, kind: Kind) -> Map
     """An object in the version that matched. (Custom kinds convert by their apiVersion alone.)"""
     if body is None or matched is kind:
         return body
+    if matched.alias is not None:
+        shown: Mapping[str, Any] = freeze(matched.alias.up(dict(body)))
+        return shown
     return {**body, "apiVersion": matched.api_version}
+
+
+def from_version(body: Any, matched: Kind) -> Any:
+    """What somebody made of `in_version`, as it is stored. Raises `ApiError` 400."""
+    return body if matched.alias is None else freeze(matched.alias.down(dict(body)))

@@ -1,18 +1,20 @@
 """Which requests a policy or webhook is about: rules, selectors, scope, and versions that are equivalent.
 
 Source of the facts: `apiserver/pkg/admission/plugin/policy/matching` and `webhook/predicates` of Kubernetes 1.36. One
-difference: a rule that names another version of a built-in kind matches under `Equivalent`, and what is judged stays
-in the version that is stored.
+difference: a request for an Event of events.k8s.io, or for an autoscaler of autoscaling/v1, counts as one for what is
+stored, so that a rule about these matches under `Equivalent` only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from steersman.api import errors
 from steersman.api.admission.plugin import Attempt
-from steersman.api.kinds import GK, Kind
+from steersman.api.aliases import aliases
+from steersman.api.kinds import GK, Kind, Kinds
 from steersman.api.select import LabelSelector
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -52,9 +54,8 @@ class Rule(NamedTuple):
             tuple(given.get("resourceNames") or ()),
         )
 
-    def matches(self, attempt: Attempt, version: str) -> bool:
-        """Whether it is about this request, made in that version."""
-        kind = attempt.kind
+    def matches(self, attempt: Attempt, kind: Kind, version: str) -> bool:
+        """Whether it is about this request, made for that kind and version."""
         return (
             ("*" in self.operations or attempt.operation in self.operations)
             and ("*" in self.groups or kind.group in self.groups)
@@ -115,11 +116,17 @@ class Matching:
 
     def _matched(self, rules: tuple[Rule, ...], attempt: Attempt) -> Kind | None:
         kind = attempt.kind
-        if any(rule.matches(attempt, kind.version) for rule in rules):
+        if any(rule.matches(attempt, kind, kind.version) for rule in rules):
             return kind
-        for version in kind.served if self._equivalent and rules else ():
-            if any(rule.matches(attempt, version) for rule in rules):
-                return (kind.in_version(version) if kind.custom else None) or kind
+        if not self._equivalent or not rules:
+            return None
+        if not kind.custom:
+            other = _aliases().get(kind.gk)
+            found = other is not None and any(rule.matches(attempt, other, other.version) for rule in rules)
+            return other if found else None
+        for version in kind.served:
+            if any(rule.matches(attempt, kind, version) for rule in rules):
+                return kind.in_version(version) or kind
         return None
 
     def _in_object(self, attempt: Attempt) -> bool:
@@ -145,6 +152,12 @@ class Matching:
         if namespace is None:
             raise errors.not_found("namespaces", name)
         return selector.matches(namespace.meta.value.get("labels"))
+
+
+@cache
+def _aliases() -> Mapping[GK, Kind]:
+    """The other versions of built-in kinds that have one, by slot."""
+    return {kind.gk: kind for kind in aliases(Kinds.builtin())}
 
 
 def _selector(given: Any) -> LabelSelector | None:

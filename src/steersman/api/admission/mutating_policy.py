@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from steersman.api import errors
 from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
-from steersman.api.admission.about import user_of
+from steersman.api.admission.about import from_version, in_version, user_of
 from steersman.api.admission.expressions import Composed, Evaluation, Expression, Problem, Uses, compiled
 from steersman.api.admission.match import GROUP, Matching
 from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin, Verdict
@@ -160,12 +160,15 @@ class MutatingAdmissionPolicy(Plugin):
             try:
                 found = evaluation.value(expression)
                 assert attempt.body is not None
-                body = _patched(attempt.body, found) if patches else _applied(attempt.kind, attempt.body, found)
+                seen, kind = attempt.body, attempt.kind
+                if matched.alias is not None:
+                    seen, kind = in_version(seen, matched, kind) or seen, matched
+                body = _patched(seen, found) if patches else _applied(kind, seen, found)
+                if body != seen:
+                    attempt = attempt._replace(body=from_version(body, matched))
             except (Problem, errors.ApiError, Misfit) as problem:
                 deny(binding.name, str(problem))
                 continue
-            if body != attempt.body:
-                attempt = attempt._replace(body=body)
         return attempt
 
 

@@ -15,7 +15,7 @@ import orjson
 from steersman.api import errors
 from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
-from steersman.api.admission.about import in_version, request_json, user_of
+from steersman.api.admission.about import from_version, in_version, request_json, user_of
 from steersman.api.admission.expressions import Evaluation, Expression, Problem, Uses
 from steersman.api.admission.hook import DEFAULT_TIMEOUT, Hook
 from steersman.api.admission.match import GROUP, Matching
@@ -159,7 +159,7 @@ class MutatingAdmissionWebhook(Webhooks):
             def resume(answers: Any, meant: Meant = meant, index: int = index) -> Answer:
                 said = _said(meant.webhook, answers[0], attempt)
                 place = f"round_{int(attempt.again)}_index_{index}"
-                body = attempt.body if said is None else _changed(meant.webhook, said, attempt, place)
+                body = attempt.body if said is None else _changed(meant, said, attempt, place)
                 if said is None:
                     attempt.note(f"failed-open.{MUTATION}{place}", meant.webhook.name)
                 elif attempt.audited:
@@ -276,8 +276,9 @@ def _about(webhook: Webhook) -> dict[str, Any]:
     return {"configuration": webhook.configuration, "webhook": webhook.name}
 
 
-def _changed(webhook: Webhook, response: Mapping[str, Any], attempt: Attempt, place: str) -> Any:
+def _changed(meant: Meant, response: Mapping[str, Any], attempt: Attempt, place: str) -> Any:
     """The body with the patch of an answer applied; `place` is that of the call. Raises `ApiError`."""
+    webhook, matched = meant
     encoded = response.get("patch")
     if not encoded:
         return attempt.body
@@ -289,14 +290,17 @@ def _changed(webhook: Webhook, response: Mapping[str, Any], attempt: Attempt, pl
             raise ValueError("a DELETE has no object to patch")
         if operations == []:
             return attempt.body
-        changed = json_patch(attempt.body, operations)
+        seen = attempt.body
+        if matched.alias is not None:
+            seen = in_version(seen, matched, attempt.kind) or seen
+        changed = json_patch(seen, operations)
         for field in ("apiVersion", "kind"):
-            if not isinstance(changed, dict) or changed.get(field) != attempt.body.get(field):
+            if not isinstance(changed, dict) or changed.get(field) != seen.get(field):
                 raise ValueError(f"the patch changes {field}")
         if attempt.audited and len(encoded) <= MAX_PATCH:
             told = {**_about(webhook), "patch": operations, "patchType": "JSONPatch"}
             attempt.note(f"{PATCH}{place}", orjson.dumps(told).decode())
-        return attempt.body if changed == attempt.body else freeze(changed)
+        return attempt.body if changed == seen else freeze(from_version(changed, matched))
     except (ValueError, TypeError, binascii.Error, errors.ApiError) as problem:
         _failed(webhook, str(problem))
         return attempt.body
