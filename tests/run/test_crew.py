@@ -38,6 +38,23 @@ def until(condition, seconds: float = 10.0) -> None:
         time.sleep(0.005)
 
 
+def test_a_report_that_fails_stops_no_timer(caplog):
+    """The keeper, which fires timers, outlives whoever it asks."""
+
+    class Broken(Worker):
+        def report(self) -> None:
+            self.reports += 1
+            raise ValueError("no frame")
+
+    with crew_of(2) as crew:
+        broken, done = Broken(), threading.Event()
+        crew.submit(broken, lambda: done.wait(20))
+        until(lambda: broken.reports)
+        crew.at(0, done.set)
+        assert done.wait(10)
+    assert "could not tell what of it hangs" in caplog.text
+
+
 def test_many_tasks_share_few_threads():
     with crew_of(3) as crew:
         worker, seen = Worker(), []

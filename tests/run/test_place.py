@@ -7,6 +7,7 @@ import pytest
 from steersman.journal import JournalError
 from steersman.run.load import StartError
 from steersman.run.place import Place
+from steersman.serve.files import FileError
 
 
 def test_a_store_in_use_is_refused(tmp_path):
@@ -24,6 +25,17 @@ def test_a_symlink_to_a_store_in_use_is_refused(tmp_path):
         pass
     with Place(link) as place:
         assert place.pki == tmp_path / "a.db.pki"
+
+
+def test_a_store_that_others_can_read_is_refused(tmp_path):
+    with Place(f"sqlite:{tmp_path / 'a.db'}"):
+        pass
+    (tmp_path / "a.db").chmod(0o644)
+    with pytest.raises(FileError, match=r"can be read by others .mode 0644.; run: chmod 600"):
+        Place(f"sqlite:{tmp_path / 'a.db'}").__enter__()
+    (tmp_path / "a.db").chmod(0o600)
+    with Place(f"sqlite:{tmp_path / 'a.db'}"):
+        pass
 
 
 def test_a_file_with_two_names_is_refused(tmp_path):

@@ -188,8 +188,13 @@ class Crew:
     def _start_keeper(self) -> None:
         with self._ticks:
             if self._keeper is None and not self._closed:
-                self._keeper = threading.Thread(target=self._keep, name="crew keeper", daemon=True)
-                self._keeper.start()
+                keeper = threading.Thread(target=self._keep, name="crew keeper", daemon=True)
+                try:
+                    keeper.start()
+                except RuntimeError as error:  # the next task or timer tries again
+                    log.error("no thread for the timers of controllers: %s", error)
+                else:
+                    self._keeper = keeper
 
     def _keep(self) -> None:
         looked = time.monotonic()
@@ -206,7 +211,10 @@ class Crew:
 
     def _look(self) -> None:
         for worker in {id(worker): worker for _, worker in list(self._busy.values())}.values():
-            worker.report()
+            try:
+                worker.report()
+            except Exception:  # without the keeper nothing is tried again
+                log.exception("%s could not tell what of it hangs", worker.name)
 
     def _due(self) -> list[Task]:
         """The timers that have come; waits for one, or for the next look."""

@@ -13,7 +13,7 @@ import steersman.journal as sj
 from steersman.journal import Journal
 from steersman.run.load import StartError
 from steersman.run.scratch import Scratch
-from steersman.serve.files import FileError, private_directory
+from steersman.serve.files import FileError, check_private, private_directory
 
 _SUFFIXES: Final = (".db", ".db-wal", ".db-shm")
 """Of the files of a workspace's journal."""
@@ -118,6 +118,8 @@ class Place:
                 self._temporary = Scratch()
             else:
                 self._lock = _lock(self._path.with_name(self._path.name + ".lock"), self.url)
+                with contextlib.suppress(FileNotFoundError):  # Secrets are in it
+                    check_private(self._path, self._path.stat())
             self.journal = sj.open(self.url)
             private_directory(self.pki)
         except BaseException:

@@ -32,6 +32,9 @@ SLICE_BYTES = 16 * 1024
 PENDING_BYTES = 64 * 1024
 # Head and body in one write up to this size: a copy costs less than a second system call.
 JOIN_BYTES = 128 * 1024
+# Output held for a client that does not read, before whoever writes has to wait: with TLS uvloop would hold four times as
+# much, and thousands of watches may be slow at the same time.
+HELD_BYTES = 128 * 1024
 # A stream whose items are all there already lets other connections have a turn after so much.
 TURN_BYTES = 256 * 1024
 # Statuses that have no body (RFC 9110 §15.3.5, §15.4.5).
@@ -120,6 +123,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's are no subclass of asyncio's
+        self._transport.set_write_buffer_limits(high=HELD_BYTES)  # type: ignore[union-attr]
         peer = transport.get_extra_info("peername")
         self._peer = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else None
         certificate = None

@@ -35,11 +35,8 @@ def read_file(path: Path, private: bool = False) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise FileError(f"{path} is not a regular file; remove it or name another path")
-        if private and status.st_uid not in (os.geteuid(), 0):
-            raise FileError(f"{path} belongs to another user (uid {status.st_uid}); name a path of your own")
-        if private and status.st_mode & 0o077:
-            mode = stat.S_IMODE(status.st_mode)
-            raise FileError(f"{path} can be read by others (mode {mode:04o}); run: chmod 600 {path}")
+        if private:
+            check_private(path, status)
         with open(handle, "rb", closefd=False) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
@@ -49,6 +46,15 @@ def read_file(path: Path, private: bool = False) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         raise FileError(f"{path} is over {MAX_FILE_BYTES} bytes; it is not a file of this kind")
     return data
+
+
+def check_private(path: Path, status: os.stat_result) -> None:
+    """Raises FileError for a file that others may read or that is not ours."""
+    if status.st_uid not in (os.geteuid(), 0):
+        raise FileError(f"{path} belongs to another user (uid {status.st_uid}); name a path of your own")
+    if status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        raise FileError(f"{path} can be read by others (mode {mode:04o}); run: chmod 600 {path}")
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
