@@ -1,7 +1,7 @@
 """`kill -9` of a server under write load over HTTP, at random times: the gate of the durable face.
 
 Nothing acknowledged is lost; nothing that is not in the journal was ever seen, be it by a watch, a list or a reply.
-10 rounds on one store, each starting on what the last kill left; STEERSMAN_KILLS=200 (or `make soak`) is the gate, in
+6 rounds on one store, each starting on what the last kill left; STEERSMAN_KILLS=200 (or `make soak`) is the gate, in
 batches with a store each. The death of the machine instead of the process is covered by the torn logs of tests/journal.
 """
 
@@ -22,7 +22,7 @@ import steersman.journal as sj
 from tests.run import laws_of
 from tests.run.client import Client, Served
 
-ROUNDS = int(os.environ.get("STEERSMAN_KILLS", "10"))
+ROUNDS = int(os.environ.get("STEERSMAN_KILLS", "6"))
 SOAK_ROUNDS = int(os.environ.get("STEERSMAN_KILLS", "200"))
 BATCH = 20  # rounds on one store, in one test: a batch takes a minute
 SEED = int(os.environ.get("STEERSMAN_SEED", "1"))
