@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.api.access.token_request import ACCOUNT, ISSUER, LEGACY_ISSUER, SECRET
@@ -48,7 +48,7 @@ def judge(store: Store, now: int, token: str, claims: Mapping[str, Any], wanted:
     asked = wanted or (ISSUER,)
     audiences = tuple([one for one in meant if one in asked])
     if not audiences:
-        raise Rejected(f"token audiences {_listed(meant)} is invalid for the target audiences {_listed(asked)}")
+        raise Rejected(f"token audiences {listed(meant)} is invalid for the target audiences {listed(asked)}")
     user = _legacy(store, token, claims) if legacy else _bound(store, now // MICRO, claims)
     return Account(user, audiences)
 
@@ -138,5 +138,6 @@ def _ended(obj: Object, now: int) -> bool:
     return at is not None and parse_time(at) // MICRO < now - LEEWAY
 
 
-def _listed(texts: tuple[str, ...]) -> str:
+def listed(texts: Iterable[str]) -> str:
+    """Texts as Go shows a list of them."""
     return "[" + " ".join([f'"{text}"' for text in texts]) + "]"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from steersman.api.access.user import CREDENTIAL, User
 from steersman.api.cel.declare import unescape
 from steersman.api.cel.environment import Program
+from steersman.api.go_json import unmarshal
 from steersman.serve.credentials.accounts import Rejected
 from steersman.serve.credentials.issuers.settings import Condition, Issuer, Source
 
@@ -57,7 +58,7 @@ def user_of(issuer: Issuer, claims: Mapping[str, Any]) -> User:
             raise Rejected(f"oidc: required claim {claim} not present in ID token")
         found = claims[claim]
         if not isinstance(found, str):
-            raise Rejected(f"oidc: parse claim {claim}: it is not a string")
+            raise Rejected(f"oidc: parse claim {claim}: {unmarshal(found, 'string')}")
         if found != value:
             raise Rejected(f"oidc: required claim {claim} value does not match. Got = {found}, want = {value}")
     _check(issuer.claim_rules, frame, "claim validation expression")
@@ -94,7 +95,7 @@ def _text(source: Source, claims: Mapping[str, Any], frame: Mapping[str, Any], w
         raise Rejected(f'oidc: parse {what} claim "{source.claim}": claim not present')
     found = claims[source.claim]
     if not isinstance(found, str):
-        raise Rejected(f'oidc: parse {what} claim "{source.claim}": it is not a string')
+        raise Rejected(f'oidc: parse {what} claim "{source.claim}": {unmarshal(found, "string")}')
     return found
 
 

@@ -25,7 +25,7 @@ from steersman.api.access.user import User
 from steersman.api.cel.values import MAX_TIME, NANO
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO
-from steersman.serve.credentials.accounts import Rejected
+from steersman.serve.credentials.accounts import Rejected, listed
 from steersman.serve.credentials.issuers.keys import ALGORITHMS, Key, read_keys, signed_by
 from steersman.serve.credentials.issuers.meaning import user_of
 from steersman.serve.credentials.issuers.settings import NOBODY, Issuer, Settings, address_problems
@@ -158,14 +158,15 @@ class Provider:
         if known.ends < now:
             raise Rejected(_expired(known.ends))
         if now + EARLY < known.begins:
-            raise Rejected(f"oidc: verify token: oidc: before the nbf (not before) time: {_shown(known.begins)}")
+            told = f"current time {_shown(now)} before the nbf (not before) time: {_shown(known.begins)}"
+            raise Rejected(f"oidc: verify token: oidc: {told}")
         return known.user
 
     def _verify(self, token: Token) -> None:
         """Signature, issuer and audience."""
         algorithm = token.header.get("alg")
         if algorithm not in ALGORITHMS:
-            told = f"expected {list(ALGORITHMS)} got {algorithm!r}"
+            told = f"expected {listed(ALGORITHMS)} got {listed([str(algorithm)])[1:-1]}"
             raise Rejected(f"oidc: verify token: oidc: id token signed with unsupported algorithm, {told}")
         if self.keys is None:
             raise Rejected("oidc: authenticator not initialized")
@@ -177,7 +178,10 @@ class Provider:
         given = token.claims.get("aud")
         meant = [given] if isinstance(given, str) else given if isinstance(given, list) else []
         if not any(each in self.issuer.audiences for each in meant if isinstance(each, str)):
-            raise Rejected(f"oidc: verify token: oidc: expected audience in {list(self.issuer.audiences)} got {meant}")
+            mine = self.issuer.audiences
+            wanted = listed(mine) if len(mine) > 1 else listed(mine)[1:-1]
+            told = f"expected audience {'in ' if len(mine) > 1 else ''}{wanted} got {listed(map(str, meant))}"
+            raise Rejected(f"oidc: verify token: oidc: {told}")
 
 
 def _times(claims: dict[str, Any]) -> tuple[float, float]:
@@ -196,7 +200,11 @@ def _expired(ends: float) -> str:
 
 
 def _shown(seconds: float) -> str:
-    return time_text(int(seconds)) if 0 <= seconds <= MAX_TIME // NANO else str(seconds)
+    """A time as Go shows it; without one, Go's own zero."""
+    if not seconds:
+        return "0001-01-01 00:00:00 +0000 UTC"
+    text = time_text(int(seconds)) if 0 < seconds <= MAX_TIME // NANO else str(seconds)
+    return text.replace("T", " ").replace("Z", " +0000 UTC")
 
 
 class Issuers:
