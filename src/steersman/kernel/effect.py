@@ -175,4 +175,4 @@ def reply_of(commit: Commit, event: Event) -> Reply:
         obj = commit.last(old) if commit.last is not None and old is not None else old
         if obj is not None and (obj is old or not obj.rv):
             obj = obj.at(event.rev)
-    return Reply(commit.code, obj=obj, warnings=commit.warnings)
+    return Reply(commit.code, obj, None, event.rev, warnings=commit.warnings)

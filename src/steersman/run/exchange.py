@@ -96,7 +96,7 @@ class Exchange:
     def _write(self, effect: Effect) -> Any:
         request = effect.what._replace(actor=self._actor)
         try:
-            reply, revision = self._heads.do_from_thread(request, "reconcile").result()
+            reply, revision = self._heads.do_here(request, "reconcile")
         except ApiError as error:
             self._writes.append(Write(str(effect), 0, _json(error.status())))
             raise

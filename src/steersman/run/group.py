@@ -179,7 +179,7 @@ def result_of(
         if not isinstance(made, Commit):
             return Done(made, 0)
         event = stage(group, tentative, made, request, origin, drawn)
-        return Done(reply_of(made, event)._replace(rev=event.rev), event.rev)
+        return Done(reply_of(made, event), event.rev)
     except Asked:
         raise
     except ApiError as error:
@@ -231,8 +231,10 @@ def carry_out(store: Store, events: Iterable[Event]) -> None:
 
 
 def _check_size(obj: Object) -> None:
-    sections = (obj.meta, obj.spec, obj.rest, obj.status)
-    size = sum(len(section.raw) for section in sections if section is not None)
+    size = 0
+    for section in (obj.meta, obj.spec, obj.rest, obj.status):
+        if section is not None:
+            size += section.kept or len(section.raw)
     if size > MAX_OBJECT_BYTES:
         raise errors.request_entity_too_large(
             f"{obj.key} would have {size} bytes, more than the {MAX_OBJECT_BYTES} of one object; split it"

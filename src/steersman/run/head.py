@@ -51,8 +51,9 @@ NOTE_SECONDS: Final = 0.5
 """How long a record that nobody waits for may wait for company: it is not worth an fsync of its own."""
 RETRY_SECONDS: Final = 5.0
 """When an append of such records alone is tried again after a failure; a write tries at once."""
-LISTEN_SECONDS: Final = 5.0
-"""How long a thread waits for the loop to take its listener; the loop turns many times a second."""
+PACE_SECONDS: Final = 0.001
+"""How often the loop takes over what lands while other threads write without a pause: each time costs them a change of
+threads, and the store a copy of what is written next. The first write after a pause is taken over at once."""
 MAX_NOTES: Final = 5_000
 """Such records at which a group is appended at once, and kept while appends fail: a few megabytes."""
 Listener = Callable[[Sequence[Event]], None]
@@ -195,20 +196,27 @@ class Heads:
     def do_from_thread(self, request: Request, origin: str) -> Future[Done]:
         """The same from any other thread; the future's exception is an `ApiError`."""
         future: Future[Done] = Future()
-        result = None if self.journal.blocks else self._land(request, origin)
+        result = self._land(request, origin)
         if result is not None:
             settle(future, result)
-            return future
-        try:
-            assert self.loop is not None
-            self.loop.call_soon_threadsafe(self._submit, request, origin, future)
-        except RuntimeError:  # the loop is closed
+        elif not self.call(lambda: self._submit(request, origin, future)):
             future.set_exception(errors.service_unavailable("the server is shutting down"))
         return future
+
+    def do_here(self, request: Request, origin: str, seconds: float | None = None) -> Done:
+        """The same, waited for as long. Raises `ApiError`, and `concurrent.futures.TimeoutError`."""
+        result = self._land(request, origin)
+        if result is None:
+            return self.do_from_thread(request, origin).result(seconds)
+        if isinstance(result, ApiError):
+            raise result
+        return result
 
     def _land(self, request: Request, origin: str) -> Done | ApiError | None:
         """Carries a request out in this thread. None: it must go through the loop, because something is under way on
         which it would rest, or somebody has to be asked. Any other thread."""
+        if self.journal.blocks:
+            return None
         group = Group()
         with self._lock:
             if self._open.records or self._flying is not None or self._large.busy or self._failing or self._closing:
@@ -230,12 +238,15 @@ class Heads:
             self._rev = self.tentative.rev
             called, self._called = self._called, True
         if not called:
-            self._call(self._taken_over)
+            self.call(self._taken_over)
         return result
 
     def _taken_over(self) -> None:
-        self._called = False
-        self._tell()
+        with self._lock:
+            self._called = bool(self._landed or self._untold)
+        if self._called and self.loop is not None:
+            self._tell()
+            self.loop.call_later(PACE_SECONDS, self._taken_over)
 
     def _take_over(self) -> None:
         """What landed comes to the loop's own head, the change log and the watches."""
@@ -258,7 +269,7 @@ class Heads:
             for listener in self._listeners:
                 listener(events)
 
-    def _call(self, act: Callable[[], None]) -> bool:
+    def call(self, act: Callable[[], None]) -> bool:
         """Has the loop do something. False: it is closed. Any thread."""
         assert self.loop is not None
         try:
@@ -320,7 +331,7 @@ class Heads:
 
     def note(self, record: Reconcile) -> None:
         """Adds a record that nobody waits for: it goes with the next group. Any thread."""
-        if not self._call(lambda: self._note(record)):  # the record is lost, as in a crash
+        if not self.call(lambda: self._note(record)):  # the record is lost, as in a crash
             log.debug("a reconcile of %s ended after the journal was closed", record.key)
 
     def _note(self, record: Reconcile) -> None:
@@ -425,7 +436,7 @@ class Heads:
         fatal = isinstance(error, (Fenced, HeadMoved))
         if fatal:
             self.stopped = error
-            self._call(lambda: self.on_stop(error))
+            self.call(lambda: self.on_stop(error))
         if fatal or not self._failing:
             log.error("%d writes were refused: %s", writes, error)
         self._failing = True
@@ -449,23 +460,9 @@ class Heads:
         """Tells `listener` of every group of durable events from now on, in order, in the loop's thread."""
         self._listeners.append(listener)
 
-    def listen_from_thread(self, listener: Listener) -> None:
-        """The same from any other thread; returns when it listens."""
-        self._in_loop(lambda: self._listeners.append(listener))
-
-    def unlisten_from_thread(self, listener: Listener) -> None:
+    def unlisten(self, listener: Listener) -> None:
         """Ends that."""
-        self._in_loop(lambda: self._listeners.remove(listener))
-
-    def _in_loop(self, act: Callable[[], None]) -> None:
-        done = threading.Event()
-
-        def run() -> None:
-            act()
-            done.set()
-
-        if self._call(run):  # else nothing is told any more
-            done.wait(LISTEN_SECONDS)
+        self._listeners.remove(listener)
 
     @property
     def busy(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
 from os import urandom
-from threading import Condition, get_ident
+from threading import Condition, Event, get_ident
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -17,6 +17,8 @@ from steersman.run.head import Heads
 
 WRITE_SECONDS: Final = 30.0
 """A write that takes longer is refused: its outcome is then unknown, as with any server that does not answer."""
+LISTEN_SECONDS: Final = 5.0
+"""How long a thread waits for the loop to take its listener; the loop turns many times a second."""
 T = TypeVar("T")
 
 
@@ -51,9 +53,8 @@ class LocalExchange:
                 "this client waits, and so must not be used in the thread of the control plane's own loop, "
                 "which it would wait for; use `await asyncio.to_thread(client.…)` there"
             )
-        future = self._heads.do_from_thread(request._replace(actor=self._actor), "user")
         try:
-            reply = future.result(WRITE_SECONDS).reply
+            reply = self._heads.do_here(request._replace(actor=self._actor), "user", WRITE_SECONDS).reply
         except Late:
             raise timeout(f"{request.verb} of {request.key} is not durable after {WRITE_SECONDS:.0f} s", 1) from None
         if reply.items is not None:
@@ -91,7 +92,7 @@ class LocalClient(Client):
                 changed.notify()
 
         end = monotonic() + seconds
-        self._heads.listen_from_thread(heard)
+        self._in_loop(lambda: self._heads.listen(heard))
         try:
             while True:
                 before = seen[0]
@@ -102,6 +103,17 @@ class LocalClient(Client):
                     if not changed.wait_for(lambda: seen[0] != before, end - monotonic()):  # noqa: B023
                         break
         finally:
-            self._heads.unlisten_from_thread(heard)
+            self._in_loop(lambda: self._heads.unlisten(heard))
         late = f"{what or 'the condition'} did not come true in {seconds:g} s (revision {self._heads.view().rev})"
         raise TimeoutError(late)
+
+    def _in_loop(self, act: Callable[[], None]) -> None:
+        """Has the loop do something, and returns when it is done; a closed one does nothing any more."""
+        done = Event()
+
+        def run() -> None:
+            act()
+            done.set()
+
+        if self._heads.call(run):
+            done.wait(LISTEN_SECONDS)

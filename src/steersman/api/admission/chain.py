@@ -24,6 +24,8 @@ from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
 
 Then = Callable[[Attempt], Outcome]
+Step = tuple[Plugin, Callable[[Attempt], Answer]]
+"""A plugin, and its `mutate` or `validate`."""
 Where = tuple[GK, str, str, bool]
 
 
@@ -42,14 +44,29 @@ class Drafts(Protocol):
         """The next version, valid, with the changed body of a draft and the draft's ownership."""
 
 
+class _Steps:
+    """The mutating or the validating plugins of a plan, in order."""
+
+    __slots__ = ("_all", "_needed", "_unneeding")
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._all = tuple(steps)
+        self._unneeding = tuple([step for step in steps if not step[0].needs])
+        self._needed = frozenset([gk for plugin, _ in steps for gk in plugin.needs])
+
+    def on(self, store: Store) -> Sequence[Step]:
+        """Those that may have something to say of this store."""
+        return self._unneeding if store.lacks(self._needed) else self._all
+
+
 class Plan:
     """The plugins that care about one kind, operation and subresource. Stateless: see `Chain.plan`."""
 
     __slots__ = ("_always", "_mutators", "_needed", "_needs", "_validators")
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        self._mutators = tuple([p for p in plugins if type(p).mutate is not Plugin.mutate])
-        self._validators = tuple([p for p in plugins if type(p).validate is not Plugin.validate])
+        self._mutators = _Steps([(p, p.mutate) for p in plugins if type(p).mutate is not Plugin.mutate])
+        self._validators = _Steps([(p, p.validate) for p in plugins if type(p).validate is not Plugin.validate])
         self._always = any(not p.needs for p in plugins)
         self._needed = frozenset([gk for p in plugins for gk in p.needs])
         self._needs = tuple(sorted({gk for p in plugins for gk in p.needs}))
@@ -88,39 +105,38 @@ class Plan:
         return self.mutate(attempt, lambda after: self._judge(after, then))
 
     def _judge(self, attempt: Attempt, then: Then) -> Outcome:
-        return self._run(self._validators, "validate", 0, Attempt(*attempt[:-2], True, attempt.again), then)
+        steps = self._validators.on(attempt.store)
+        return self._run(steps, 0, Attempt(*attempt[:-2], True, attempt.again), then)
 
     def mutate(self, attempt: Attempt, then: Then) -> Outcome:
         """The mutating plugins; twice when one of them asks for it."""
+        steps = self._mutators.on(attempt.store)
 
         def once(after: Attempt) -> Outcome:
-            return self._run(self._mutators, "mutate", 0, after, then) if after.again else then(after)
+            return self._run(steps, 0, after, then) if after.again else then(after)
 
-        return self._run(self._mutators, "mutate", 0, attempt, once)
+        return self._run(steps, 0, attempt, once)
 
-    def _run(self, plugins: tuple[Plugin, ...], step: str, start: int, attempt: Attempt, then: Then) -> Outcome:
-        count = attempt.store.count
-        for index in range(start, len(plugins)):
-            plugin = plugins[index]
-            if plugin.needs and not any(map(count, plugin.needs)):
+    def _run(self, steps: Sequence[Step], start: int, attempt: Attempt, then: Then) -> Outcome:
+        for index in range(start, len(steps)):
+            plugin, step = steps[index]
+            if plugin.needs and not any(map(attempt.store.count, plugin.needs)):
                 continue
-            answer: Answer = getattr(plugin, step)(attempt)
+            answer = step(attempt)
             if answer is None:
                 continue
             if isinstance(answer, Ask):
-                return self._asked(answer, plugins, step, index, attempt, then)
+                return self._asked(answer, steps, index, attempt, then)
             attempt = _taken(attempt, answer)
         return then(attempt)
 
-    def _asked(
-        self, ask: Ask, plugins: tuple[Plugin, ...], step: str, index: int, attempt: Attempt, then: Then
-    ) -> Call:
+    def _asked(self, ask: Ask, steps: Sequence[Step], index: int, attempt: Attempt, then: Then) -> Call:
         def resume(answer: Any) -> Outcome:
             said = ask.resume(answer)
             if isinstance(said, Ask):
-                return self._asked(said, plugins, step, index, attempt, then)
+                return self._asked(said, steps, index, attempt, then)
             after = attempt if said is None else _taken(attempt, said)
-            return self._run(plugins, step, index + 1, after, then)
+            return self._run(steps, index + 1, after, then)
 
         return Call(ask.kind, ask.question, resume)
 

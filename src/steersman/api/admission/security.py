@@ -70,7 +70,10 @@ NOTHING: Final = Policy()
 
 def policy_of(labels: Json) -> Policy:
     """The policy that a namespace's labels state."""
-    if not any(name.startswith(LABELS) for name in labels):
+    for name in labels:
+        if name.startswith(LABELS):
+            break
+    else:
         return NOTHING
     causes: list[Cause] = []
     found: dict[str, Level] = {}
