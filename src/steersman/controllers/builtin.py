@@ -33,6 +33,7 @@ from steersman.controllers.policy_status import PolicyStatus
 from steersman.controllers.protection import AttributesProtection, ClaimProtection, VolumeProtection
 from steersman.controllers.registration import ApiServiceRegistration
 from steersman.controllers.replicaset import ReplicaSet, ReplicationController
+from steersman.controllers.resourceclaims import ResourceClaims
 from steersman.controllers.resourcequota import ResourceQuotaController
 from steersman.controllers.root_ca import RootCA
 from steersman.controllers.service_cidr import ServiceCidrs
@@ -85,6 +86,7 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     BootstrapSigner,
     NodeEvents,
     PolicyStatus,
+    ResourceClaims,
 )
 """What only a cluster that runs needs: accounts, tokens, certificates, roles, quotas, addresses; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}

@@ -1,0 +1,78 @@
+"""Records what the real kube-controller-manager makes of workloads (tests/run/scenarios.py) on our API server.
+
+    scripts/record_controllers.py --binaries DIR [NAME ...]
+
+DIR holds the programs that scripts/oracle.py has built (OUT/bin). Our controllers are off; scheduler and virtual nodes
+are ours. `make test` replays the vectors with our controllers (tests/run/test_recorded_controllers.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import steersman as sm
+from tests.interop.conformance.real import running
+from tests.run import scenarios
+
+QUIET: Final = 4.0
+"""Seconds without a change after which a cluster is at rest: longer than any pause of the real controllers here."""
+MOST: Final = 60.0
+
+
+def main() -> None:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binaries", type=Path, metavar="DIR", required=True)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the scenarios to record anew; all if there is none")
+    options = parser.parse_args()
+    known = scenarios.load() if options.names else {}
+    for name in options.names or scenarios.SCENARIOS:
+        known[name] = record(options.binaries, name)
+        print(f"{name:28} {[len(each) for each in known[name]]}", flush=True)
+    data = orjson.dumps(known, option=orjson.OPT_SORT_KEYS)
+    scenarios.VECTORS.write_bytes(lzma.compress(data, preset=9))
+
+
+def record(binaries: Path, name: str) -> list[list[str]]:
+    """The scenario's steps, each in a control plane of its own."""
+    with (
+        tempfile.TemporaryDirectory() as text,
+        sm.testing.control_plane(virtual_nodes=3, controllers=["*", "-*"], instant=True) as cp,
+    ):
+        folder = Path(text)
+        key = folder / "accounts.key"
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        access = [f"--{use}kubeconfig={cp.kubeconfig}" for use in ("", "authentication-", "authorization-")]
+        more = [f"--service-account-private-key-file={key}", f"--flex-volume-plugin-dir={folder / 'flex'}"]
+        command = [str(binaries / "kube-controller-manager"), *access, "--secure-port=0", "--leader-elect=false", *more]
+        with running(command, folder / "log"):
+            cp.client.wait(lambda: cp.client.list("v1/ServiceAccount", scenarios.NAMESPACE), 60, "the default account")
+            time.sleep(QUIET)  # its informers are there
+            return list(scenarios.play(cp.client, name, settled))
+
+
+def settled(c: Any, _step: int) -> list[str]:
+    """What is seen when nothing has changed for QUIET seconds."""
+    found, begun = scenarios.seen(c), time.monotonic()
+    since = begun
+    while (now := time.monotonic()) - since < QUIET and now - begun < MOST:
+        time.sleep(0.2)
+        after = scenarios.seen(c)
+        if after != found:
+            found, since = after, time.monotonic()
+    return found
+
+
+if __name__ == "__main__":
+    main()
