@@ -23,6 +23,8 @@ from steersman.run.load import StartError
         (":8443", Address("", 8443), False),
         ("0.0.0.0:1", Address("0.0.0.0", 1), False),
         ("[::]:1", Address("::", 1), False),
+        ("*:1", Address("*", 1), False),
+        ("0:1", Address("0", 1), False),
         ("192.0.2.1:6443", Address("192.0.2.1", 6443), False),
         ("no-such-host.invalid:1", Address("no-such-host.invalid", 1), False),
     ],

@@ -24,7 +24,7 @@ class Address(NamedTuple):
     @property
     def everywhere(self) -> bool:
         """Whether it stands for every address of the machine."""
-        return self.host in ("", "0.0.0.0", "::")
+        return self.host in ("", "*", "0.0.0.0", "::")
 
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
@@ -35,7 +35,8 @@ class Address(NamedTuple):
         except ValueError:
             pass
         try:
-            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            # As for listening: without AI_PASSIVE some names that stand for every address are this machine's loopback.
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except OSError:
             return False
         return all(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]).is_loopback for entry in found)

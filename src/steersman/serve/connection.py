@@ -32,8 +32,8 @@ SLICE_BYTES = 16 * 1024
 PENDING_BYTES = 64 * 1024
 # Head and body in one write up to this size: a copy costs less than a second system call.
 JOIN_BYTES = 128 * 1024
-# Output held for a client that does not read, before whoever writes has to wait: with TLS uvloop would hold four times as
-# much, and thousands of watches may be slow at the same time.
+# Output held for a client that does not read, before whoever writes has to wait: with TLS uvloop would hold four times
+# as much, and thousands of watches may be slow at the same time.
 HELD_BYTES = 128 * 1024
 # A stream whose items are all there already lets other connections have a turn after so much.
 TURN_BYTES = 256 * 1024
