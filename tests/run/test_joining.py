@@ -106,7 +106,7 @@ def certificate_of(client: Client, name: str) -> bytes | None:
 
 
 def test_a_machine_joins_with_a_token(tmp_path):
-    with Served(tmp_path) as served:
+    with Served(tmp_path, "--disable-controllers", "kubelet") as served:  # the machine has one of its own
         admin = Client(served.kubeconfig)
         kubeadm_init(admin)
         signed = wait_for(
@@ -154,7 +154,7 @@ def test_a_machine_joins_with_a_token(tmp_path):
 
 
 def test_a_node_that_nobody_may_approve_waits(tmp_path):
-    with Served(tmp_path) as served:
+    with Served(tmp_path, "--disable-controllers", "kubelet") as served:  # the machine has one of its own
         admin = Client(served.kubeconfig)
         key = ec.generate_private_key(ec.SECP256R1())
         body = {"metadata": {"name": "mine"}, "spec": asked_for(key)}
