@@ -383,6 +383,7 @@ def test_bindings_that_are_wrong_are_refused(cluster, binding, field, told):
         ({"timeoutSeconds": 31}, "timeoutSeconds", "the timeout value must be between 1 and 30 seconds"),
         ({"clientConfig": {}}, "clientConfig", "exactly one of url or service is required"),
         ({"clientConfig": {"url": "http://a"}}, "clientConfig.url", "'https' is the only allowed URL scheme"),
+        ({"clientConfig": {"url": "https://a\r\nb: c/"}}, "clientConfig.url", "invalid control character in URL"),
         ({"admissionReviewVersions": ["v9"]}, "admissionReviewVersions", "must include at least one of v1, v1beta1"),
         ({"rules": [{**CONFIGS[0], "operations": []}]}, "rules[0].operations", "Required value"),
         ({"rules": [{**CONFIGS[0], "resources": ["*", "pods"]}]}, "rules[0].resources", "if '*' is present"),

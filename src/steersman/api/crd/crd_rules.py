@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from steersman.api import names
 from steersman.api.crd.crd_schema_rules import schema
-from steersman.api.errors import Cause
+from steersman.api.errors import Cause, quote
 from steersman.kernel.value import EMPTY
 
 Json = Any
@@ -285,6 +285,10 @@ def client_config(out: Causes, path: str, config: Mapping[str, Json]) -> None:
 
 def _url(out: Causes, path: str, text: str) -> None:
     form = "; desired format: https://host[/path]"
+    if any(char < " " or char == "\x7f" for char in text):
+        why = f"parse {quote(text)}: net/url: invalid control character in URL"
+        out.append(Cause.required(path, f"url must be a valid URL: {why}{form}"))
+        return
     match = _URL.match(text)
     scheme, authority, query, fragment = match.groups("") if match else ("", "", "", "")
     user, _, host = authority.rpartition("@")
