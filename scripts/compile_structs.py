@@ -11,58 +11,33 @@ from the modules of Kubernetes 1.36 (Apache-2.0; go.mod there has the versions).
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from go_table import ROOT, compiled, write_or_check
+
 from steersman.api.go_json import go_type
-from steersman.api.schema import SchemaError, definitions
+from steersman.api.schema import Schema
 
-ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src/steersman/api/data/structs.json"
-
-
-def table() -> str:
-    """Definition → {omit, types}, as JSON, a definition a line."""
-    command = ["go", "run", "-mod=readonly", ".", "structs"]
-    told = json.loads(subprocess.run(command, cwd=ROOT / "scripts/protobuf", check=True, capture_output=True).stdout)
-    lines = []
-    for name, found in sorted(told.items()):
-        try:
-            schema = definitions().get(name)
-        except SchemaError:
-            continue
-        line: dict[str, Any] = {}
-        if omit := [field for field in found["omit"] if field in schema.fields]:
-            line["omit"] = omit
-        if keep := [field for field in found["keep"] if field in schema.fields and field not in schema.required]:
-            line["keep"] = keep
-        types = {
-            field: text
-            for field, text in found["types"].items()
-            if field in schema.fields and text != go_type(schema.fields[field])
-        }
-        if types:
-            line["types"] = types
-        if line:
-            lines.append(f"{json.dumps(name)}: {json.dumps(line, sort_keys=True)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+TABLE: Path = ROOT / "src/steersman/api/data/structs.json"
 
 
-def main() -> None:
-    """See the module's text."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    fresh = table()
-    if not parser.parse_args().check:
-        TABLE.write_text(fresh)
-    elif TABLE.read_text() != fresh:
-        print(f"{TABLE.relative_to(ROOT)} is not what scripts/compile_structs.py writes", file=sys.stderr)
-        raise SystemExit(1)
+def entry(_name: str, schema: Schema, found: dict[str, Any]) -> dict[str, Any]:
+    """{omit, keep, types} of one definition, as far as they say anything."""
+    line: dict[str, Any] = {}
+    if omit := [field for field in found["omit"] if field in schema.fields]:
+        line["omit"] = omit
+    if keep := [field for field in found["keep"] if field in schema.fields and field not in schema.required]:
+        line["keep"] = keep
+    types = {
+        field: text
+        for field, text in found["types"].items()
+        if field in schema.fields and text != go_type(schema.fields[field])
+    }
+    if types:
+        line["types"] = types
+    return line
 
 
 if __name__ == "__main__":
-    main()
+    write_or_check(__doc__, TABLE, compiled("structs", entry))

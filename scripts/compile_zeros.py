@@ -11,41 +11,30 @@ is required; so are an object's own metadata.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from steersman.api.kinds import Kinds
-from steersman.api.schema import Schema, SchemaError, definitions
+from go_table import ROOT, compiled, write_or_check
 
-ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src/steersman/api/data/zeros.json"
+from steersman.api.kinds import Kinds
+from steersman.api.schema import Schema
+
+TABLE: Path = ROOT / "src/steersman/api/data/zeros.json"
 
 
 def table() -> str:
-    """Definition → field → value, as JSON, a definition a line."""
-    command = ["go", "run", "-mod=readonly", ".", "zeros"]
-    told = json.loads(subprocess.run(command, cwd=ROOT / "scripts/protobuf", check=True, capture_output=True).stdout)
+    """Definition → field → value."""
     reported: set[str] = set()
     for kind in Kinds.builtin().all():
         if "status" in kind.schema.fields:
             reach(kind.schema.fields["status"], reported)
-    lines = []
-    for name, fields in sorted(told.items()):
-        try:
-            schema = definitions().get(name)
-        except SchemaError:
-            continue
+
+    def entry(name: str, schema: Schema, fields: dict[str, Any]) -> dict[str, Any]:
         own = {"metadata"} if "kind" in schema.fields else set()
         shown = {field: value for field, value in fields.items() if field not in own}
-        if name not in reported:
-            shown = unset(schema, shown)
-        if shown:
-            lines.append(f"{json.dumps(name)}: {json.dumps(shown, sort_keys=True)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+        return shown if name in reported else unset(schema, shown)
+
+    return compiled("zeros", entry)
 
 
 def reach(schema: Schema, found: set[str]) -> None:
@@ -69,17 +58,5 @@ def unset(schema: Schema, fields: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def main() -> None:
-    """See the module's text."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    fresh = table()
-    if not parser.parse_args().check:
-        TABLE.write_text(fresh)
-    elif TABLE.read_text() != fresh:
-        print(f"{TABLE.relative_to(ROOT)} is not what scripts/compile_zeros.py writes", file=sys.stderr)
-        raise SystemExit(1)
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check(__doc__, TABLE, table())

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // told is what the JSON of a struct depends on beside the shape of its fields.
@@ -21,38 +20,14 @@ type told struct {
 // structs writes what Go's encoding does with the fields of every struct below the kinds.
 func structs(kinds []schema.GroupVersionKind) {
 	found := map[string]told{}
-	seen := map[reflect.Type]bool{}
-	for _, gvk := range kinds {
-		tell(scheme.Scheme.AllKnownTypes()[gvk], found, seen)
-	}
-	must(json.NewEncoder(os.Stdout).Encode(found))
-}
-
-func tell(t reflect.Type, found map[string]told, seen map[reflect.Type]bool) {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		tell(t.Elem(), found, seen)
-		return
-	case reflect.Struct:
-	default:
-		return
-	}
-	if seen[t] {
-		return
-	}
-	seen[t] = true
-	if model, ok := reflect.Zero(t).Interface().(named); ok {
+	each(kinds, func(name string, t reflect.Type) {
 		line := told{[]string{}, []string{}, map[string]string{}}
 		line.fields(t)
 		sort.Strings(line.Omit)
 		sort.Strings(line.Keep)
-		found[model.OpenAPIModelName()] = line
-	}
-	for i := range t.NumField() {
-		if t.Field(i).IsExported() {
-			tell(t.Field(i).Type, found, seen)
-		}
-	}
+		found[name] = line
+	})
+	must(json.NewEncoder(os.Stdout).Encode(found))
 }
 
 func (l *told) fields(t reflect.Type) {

@@ -16,17 +16,26 @@ type named interface{ OpenAPIModelName() string }
 // omitempty, and structs, which omitempty does not omit. Nulls are left out.
 func zeros(kinds []schema.GroupVersionKind) {
 	found := map[string]map[string]any{}
-	seen := map[reflect.Type]bool{}
-	for _, gvk := range kinds {
-		walk(scheme.Scheme.AllKnownTypes()[gvk], found, seen)
-	}
+	each(kinds, func(name string, t reflect.Type) {
+		if shown := zero(t); len(shown) > 0 {
+			found[name] = shown
+		}
+	})
 	must(json.NewEncoder(os.Stdout).Encode(found))
 }
 
-func walk(t reflect.Type, found map[string]map[string]any, seen map[reflect.Type]bool) {
+// each visits every struct at and below the kinds that has an OpenAPI definition.
+func each(kinds []schema.GroupVersionKind, visit func(name string, t reflect.Type)) {
+	seen := map[reflect.Type]bool{}
+	for _, gvk := range kinds {
+		walk(scheme.Scheme.AllKnownTypes()[gvk], seen, visit)
+	}
+}
+
+func walk(t reflect.Type, seen map[reflect.Type]bool, visit func(name string, t reflect.Type)) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		walk(t.Elem(), found, seen)
+		walk(t.Elem(), seen, visit)
 		return
 	case reflect.Struct:
 	default:
@@ -37,13 +46,11 @@ func walk(t reflect.Type, found map[string]map[string]any, seen map[reflect.Type
 	}
 	seen[t] = true
 	if model, ok := reflect.Zero(t).Interface().(named); ok {
-		if shown := zero(t); len(shown) > 0 {
-			found[model.OpenAPIModelName()] = shown
-		}
+		visit(model.OpenAPIModelName(), t)
 	}
 	for i := range t.NumField() {
 		if t.Field(i).IsExported() {
-			walk(t.Field(i).Type, found, seen)
+			walk(t.Field(i).Type, seen, visit)
 		}
 	}
 }
