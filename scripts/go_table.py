@@ -1,4 +1,4 @@
-"""Tables of what Go makes of the structs of Kubernetes, as the program in scripts/protobuf tells: a definition a line."""
+"""Tables of what Go makes of Kubernetes' structs, as scripts/protobuf tells it: a definition a line."""
 
 from __future__ import annotations
 
