@@ -260,4 +260,5 @@ def _input(revision: int, request: Request, origin: str, drawn: list[Any]) -> In
         data["options"] = options
     source = "random" if origin == "reconcile" else origin
     subject = f"{request.actor} {verb} {request.key}"
-    return Input(source, subject, orjson.dumps(data, option=orjson.OPT_SORT_KEYS, default=str), request.now)
+    text = orjson.dumps(data, option=orjson.OPT_SORT_KEYS, default=str)
+    return Input(source, subject, memoryview(text).tobytes(), request.now)  # right-sized, for a journal that keeps it
