@@ -47,6 +47,14 @@ def test_what_is_left_when_some_are_disabled_by_the_names_of_kubernetes():
         remaining(["deploy"])
 
 
+def test_the_names_that_are_told_are_those_of_kubernetes_and_are_taken():
+    with pytest.raises(LookupError) as refused:
+        remaining(["deploy"])
+    told = str(refused.value).partition("; there are ")[2].split(", ")
+    assert {"cronjob-controller", "serviceaccount-token-controller"} <= set(told)
+    assert remaining(told) == []
+
+
 PEOPLE_RELY_ON = {
     "statefulset-controller": "statefulset",
     "daemonset-controller": "daemonset",

@@ -102,6 +102,10 @@ KUBERNETES_NAMES: Final = {
     "tokencleaner": "token-cleaner-controller",
 }
 """Names of kube-controller-manager that are neither ours nor ours with `-controller` after them."""
+TOLD: Final = {"tokens-controller": "serviceaccount-token-controller"}
+"""What Kubernetes calls these, where names are told."""
+ONLY_OURS: Final = frozenset({"customresourcedefinition", "event-ttl", "node-events"})
+"""Names that no controller of Kubernetes has."""
 
 
 def builtin(*names: str) -> list[type[Controller]]:
@@ -131,7 +135,18 @@ def remaining(disabled: Iterable[str]) -> list[type[Controller]]:
 def named(name: str) -> type[Controller]:
     """The built-in controller of this name, ours or kube-controller-manager's. Raises `LookupError`."""
     found = [cls for ours, cls in BY_NAME.items() if name in (ours, f"{ours}-controller")]
-    return found[0] if found else _named(KUBERNETES_NAMES.get(name, name))
+    found += [cls for ours, cls in BY_NAME.items() if KUBERNETES_NAMES.get(name) == ours]
+    if not found:
+        raise LookupError(
+            f"there is no built-in controller {name!r}; there are {', '.join(sorted(map(_told, BY_NAME)))}"
+        )
+    return found[0]
+
+
+def _told(name: str) -> str:
+    if name in TOLD or name in ONLY_OURS or name.endswith("-controller"):
+        return TOLD.get(name, name)
+    return f"{name}-controller"
 
 
 def _named(name: str) -> type[Controller]:
