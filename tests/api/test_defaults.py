@@ -164,7 +164,6 @@ TABLE: list[tuple[str, str, Any, Any]] = [
         },
     ),
     ("pvc", "spec", {"accessModes": []}, {"accessModes": [], "resources": {}, "volumeMode": "Filesystem"}),
-    ("namespace", "spec", {}, {"finalizers": ["kubernetes"]}),
     ("namespace", "status", {}, {"phase": "Active"}),
     ("secret", "type", "", "Opaque"),
     (
@@ -316,7 +315,7 @@ def test_initial_status() -> None:
 
 def test_missing_parts() -> None:
     assert defaults.missing_parts(KINDS.find("ns")) == {
-        "spec": {"finalizers": ["kubernetes"]},
+        "spec": {},
         "status": {"phase": "Active"},
     }
     assert defaults.missing_parts(KINDS.find("secret")) == {"type": "Opaque"}

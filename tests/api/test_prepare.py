@@ -3,6 +3,7 @@
 import pytest
 
 from steersman.api.errors import Invalid
+from steersman.kernel.object import Key
 from tests.controllers.worlds import client, make, one
 
 
@@ -54,3 +55,11 @@ def test_a_selector_that_cannot_match_is_refused():
         made(selector={"app": "y"}, labels={"app": "x"}, manual=True)
     with pytest.raises(Invalid, match="`selector` does not match template `labels`"):
         made(selector={"batch.kubernetes.io/controller-uid": "not-mine"})
+
+
+def test_a_namespace_is_held_by_its_content_whoever_else_holds_it():
+    w = make([], [])
+    for name, spec in (("plain", {}), ("held", {"finalizers": ["example.com/y"]})):
+        client(w).create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": spec})
+        finalizers = w.store.get(Key("", "Namespace", "", name)).value["spec"]["finalizers"]
+        assert list(finalizers) == [*spec.get("finalizers", ()), "kubernetes"]

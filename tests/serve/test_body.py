@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steersman.api.errors import ApiError
-from steersman.serve.body import read_json, read_patch
+from steersman.serve.body import read_json, read_object, read_patch
 from steersman.serve.depth import MAX_DEPTH
 from steersman.serve.yaml_body import _BASED, _FLOAT, MAX_DUPLICATES, MAX_VALUES, read_yaml
 
@@ -114,9 +114,16 @@ def test_duplicates_have_paths():
 
 
 def test_duplicates_in_json_are_found_however_it_is_written():
-    assert read_json(b'{"a":1,"b":{"c":1,"c":2}}').duplicates == ("b.c",)
-    assert read_json(b'{ "a" : 1, "a" : 1 }').duplicates == ("a",)
+    assert read_json(b'{"a":1,"b":{"c":1,"c":2}}').duplicates == ('duplicate field "b.c"',)
+    assert read_json(b'{ "a" : 1, "a" : 1 }').duplicates == ('duplicate field "a"',)
     assert read_json(b'{ "a" : "\\u0041" }').duplicates == ()
+
+
+def test_duplicates_in_yaml_are_told_by_line():
+    read = read_object("application/yaml", b"a: 1\nb:\n  c: 1\n  c: 2\na:\n  d: 3\n")
+    told = ('line 4: key "c" already set in map', 'line 6: key "a" already set in map')
+    assert read.duplicates == told
+    assert read.strictly == (f"yaml: unmarshal errors:\n  {told[0]}\n  {told[1]}",)
 
 
 def test_few_duplicates_are_told():

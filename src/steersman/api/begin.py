@@ -41,6 +41,8 @@ POD: Final = ("", "Pod")
 TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 GENERATE_TRIES: Final = 8
 """Names drawn for one generateName before the create fails (kube-apiserver's number)."""
+MAX_VERSION: Final = 19
+"""Digits of a resourceVersion, which is a number of 64 bits."""
 MAX_REGISTRIES: Final = 64
 """Sets of definitions whose registry is remembered: check goes to and fro between those of its states."""
 
@@ -291,7 +293,11 @@ class Api:
                 refused = errors.already_exists(kind.plural, key.name, kind.group, deleting)
                 refused.warnings = written.warnings
                 raise refused
-            return _committed(request, key, None, written.obj, 201, written.warnings)
+            made = written.obj
+            sent = meta_of(request.body).get("resourceVersion") if request.options.get("dry_run") else None
+            if isinstance(sent, str) and sent.isdecimal() and len(sent) <= MAX_VERSION:
+                made = made.at(int(sent))  # which nobody looks at then
+            return _committed(request, key, None, made, 201, written.warnings)
 
         def identified(uid: Any) -> Outcome:
             plan = self.admission.plan(store, kind.gk, CREATE, "", request.options.get("user"))

@@ -382,7 +382,6 @@ def _listed(fill_one: Callable[[Frozen], Frozen]) -> Fill:
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
-_FINALIZERS: Final = Frozen({"finalizers": FrozenList(["kubernetes"])})
 _ACTIVE: Final = Frozen({"phase": "Active"})
 _PENDING: Final = Frozen({"phase": "Pending"})
 
@@ -398,7 +397,6 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("", "PersistentVolumeClaim", "status"): _claim_status,
     ("", "PersistentVolume", "spec"): _volume_spec,
     ("", "PersistentVolume", "status"): lambda status: unset(status, {"phase": "Pending"}),
-    ("", "Namespace", "spec"): lambda spec: unset(spec, _FINALIZERS),
     ("", "Namespace", "status"): lambda status: unset(status, {"phase": "Active"}),
     ("", "Node", "status"): _node_status,
     ("", "Secret", "type"): _opaque,
@@ -436,7 +434,7 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
 }
 
 _MISSING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
-    ("", "Namespace"): {"spec": _FINALIZERS, "status": _ACTIVE},
+    ("", "Namespace"): {"spec": EMPTY, "status": _ACTIVE},
     ("", "Secret"): {"type": "Opaque"},
     ("scheduling.k8s.io", "PriorityClass"): {"preemptionPolicy": "PreemptLowerPriority"},
     ("storage.k8s.io", "StorageClass"): {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},

@@ -23,7 +23,7 @@ import orjson
 
 from steersman.api.schema import Schema
 from steersman.kernel.fieldset import LEAF, NOTHING, FieldSet, node, union, unshared
-from steersman.kernel.value import Frozen, FrozenList
+from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 Change = tuple[FieldSet, FieldSet]
 SAME: Final[Change] = (NOTHING, NOTHING)
@@ -52,10 +52,12 @@ ALWAYS: Final[dict[str, frozenset[str]]] = {
     "metric": frozenset({"ExternalMetricSource", "ObjectMetricSource", "PodsMetricSource"}),
     "nodeInfo": frozenset({"NodeStatus"}),
     "podAffinityTerm": frozenset({"WeightedPodAffinityTerm"}),
+    "podSelector": frozenset({"NetworkPolicySpec"}),
     "pool": frozenset({"ResourceSliceSpec"}),
     "priorityLevelConfiguration": frozenset({"FlowSchemaSpec"}),
     "resources": frozenset({"Container", "EphemeralContainer", "PersistentVolumeClaimSpec"}),
     "scaleTargetRef": frozenset({"HorizontalPodAutoscalerSpec"}),
+    "serviceName": frozenset({"StatefulSetSpec"}),
     "source": frozenset({"Event", "VolumeAttachmentSpec"}),
     "state": frozenset({"ContainerStatus"}),
     "strategy": frozenset({"DeploymentSpec"}),
@@ -269,7 +271,7 @@ def appearing(schema: Schema | None, name: str, value: Any) -> FieldSet:
             if below is not NOTHING:
                 out[_FIELD[inner]] = below
         return node(out)
-    if value == "":  # a text that Go shows empty does not appear
+    if value == "" or value == EMPTY:  # what Go shows empty does not appear
         return NOTHING
     below = added(child, value)
     return node(dict(zip(below.names, below.kids, strict=True))) if below.names else below

@@ -22,6 +22,7 @@ ZERO_IS_VALID: Final = frozenset(
     {
         ("", "Event"),
         ("", "LimitRange"),
+        ("apps", "ControllerRevision"),
         ("certificates.k8s.io", "CertificateSigningRequest"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
         ("storage.k8s.io", "CSINode"),

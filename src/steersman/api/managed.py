@@ -27,7 +27,6 @@ MAX_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
 UNOWNED: Final[Mapping[tuple[str, str, str], FieldSet]] = {
     ("", "Pod", "spec"): node({"f:preemptionPolicy": LEAF, "f:priority": LEAF}),
-    ("", "Namespace", "spec"): node({"f:finalizers": LEAF}),
 }
 """What kube-apiserver's admission and create strategies add after ownership was noted: nobody's."""
 

@@ -1,7 +1,8 @@
 """What the server adds to an object when it is created, from its name and uid. Pure.
 
 It comes after admission and before validation, and nobody manages it, as in Kubernetes. Source of the facts:
-Kubernetes 1.36, pkg/registry/batch/job/strategy.go (generateSelector) and pkg/apis/batch/v1/defaults.go.
+Kubernetes 1.36, pkg/registry/batch/job/strategy.go (generateSelector),
+pkg/registry/core/namespace/strategy.go and pkg/apis/batch/v1/defaults.go.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from steersman.kernel.value import EMPTY, Frozen
+from steersman.kernel.value import EMPTY, Frozen, FrozenList
 
 NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+
+CONTENT: Final = "kubernetes"
+"""The finalizer of a Namespace that stands for what is in it."""
 
 
 def _job(meta: dict[str, Any], spec: Frozen) -> Frozen:
@@ -36,5 +40,14 @@ def _job(meta: dict[str, Any], spec: Frozen) -> Frozen:
     return spec
 
 
-PREPARED: Final[Mapping[tuple[str, str], Callable[[dict[str, Any], Frozen], Frozen]]] = {("batch", "Job"): _job}
+def _namespace(_meta: dict[str, Any], spec: Frozen) -> Frozen:
+    """A Namespace stays until the controller of namespaces has emptied it, whoever else has a say in it."""
+    finalizers = spec.get("finalizers") or ()
+    return spec if CONTENT in finalizers else Frozen({**spec, "finalizers": FrozenList([*finalizers, CONTENT])})
+
+
+PREPARED: Final[Mapping[tuple[str, str], Callable[[dict[str, Any], Frozen], Frozen]]] = {
+    ("", "Namespace"): _namespace,
+    ("batch", "Job"): _job,
+}
 """By kind: (metadata, spec) of a new object → the spec as it is stored; the metadata may be changed in place."""

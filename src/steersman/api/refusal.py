@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from steersman.api import born, errors, immutable, validate, write
+from steersman.api.access import certificates
 from steersman.api.by import By
 from steersman.api.crd.faults import NEW
 from steersman.api.errors import Cause
@@ -52,8 +53,12 @@ def complete(
         causes += validate.unborn(kind, body)
     else:
         causes += _changes(kind, old, parts)
+    if old is None and kind.gk == certificates.CSR:
+        causes += certificates.spec_causes(parts.get("spec") or EMPTY)
     told = {str(cause) for cause in causes}
     said = first.details.causes if first.details is not None else ()
+    if kind.gk in validate.METADATA_LAST and not all(cause.field.startswith("metadata.") for cause in said):
+        causes = [cause for cause in causes if not cause.field.startswith("metadata.")]
     causes += [cause for cause in said if str(cause) not in told and not _covered(cause, causes)]
     name = str(meta.get("name") or "")
     refused = errors.invalid(kind.kind, name, causes, kind.group)

@@ -56,10 +56,13 @@ __all__ = [
     "part",
     "together",
     "unborn",
+    "undecoded",
     "whole",
 ]
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+REVISION: Final = ("apps", "ControllerRevision")
+"""Its `data` is any object, the empty one, too."""
 
 Rule = Callable[[Causes, str, Any], None]
 ChangeRule = Callable[[Causes, str, Any, Any], None]
@@ -75,6 +78,12 @@ def part(kind: Kind, part: str, value: Any) -> list[Cause]:
     out: list[Cause] = []
     rule(out, part, EMPTY if value is None else value)
     return out
+
+
+def undecoded(kind: Kind, data: Any) -> list[Cause]:
+    """What is wrong with a top-level `data` that kube-apiserver keeps as it was sent, and judges as such."""
+    fine = kind.gk != REVISION or isinstance(data, dict)
+    return [] if fine else [Cause.required("data", "data must be a valid JSON object")]
 
 
 def on_create(kind: Kind, part: str, value: Any) -> list[Cause]:
@@ -246,6 +255,7 @@ _RULES: Final[Mapping[Where, Rule]] = {
     ("apps", "ReplicaSet", "spec"): workload_rules.replica_set,
     ("apps", "DaemonSet", "spec"): workload_rules.daemon_set,
     ("apps", "StatefulSet", "spec"): workload_rules.stateful_set,
+    (*REVISION, "revision"): workload_rules.revision_number,
     ("batch", "Job", "spec"): workload_rules.job,
     ("batch", "CronJob", "spec"): workload_rules.cron_job,
     ("apiextensions.k8s.io", "CustomResourceDefinition", "spec"): crd_rules.spec,
@@ -326,6 +336,7 @@ _JUDGED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 WHOLE: Final[Mapping[tuple[str, str], Callable[[Causes, str, Mapping[str, Any]], None]]] = {
     ("", "ConfigMap"): data_rules.config_map,
     ("", "Event"): event_rules.event,
+    REVISION: workload_rules.revision,
     ("discovery.k8s.io", "EndpointSlice"): network_rules.endpoint_slice,
     ("scheduling.k8s.io", "PriorityClass"): class_rules.priority,
     flow_rules.SCHEMA: flow_rules.schema,
@@ -340,6 +351,9 @@ TOGETHER: Final[Mapping[tuple[str, str], Callable[[Causes, Mapping[str, Any], Ob
     ("batch", "Job"): job_rules.selected,
 }
 """What is judged of the metadata and the parts (spec, rest) together, once they are complete."""
+
+METADATA_LAST: Final = frozenset({("", "Event")})
+"""Kinds whose own rules leave the metadata out: it is judged after them, when they find nothing."""
 
 _CHANGES: Final[Mapping[Where, ChangeRule]] = {
     (_DEVICES, "ResourceClaim", "spec"): claim_rules.claim_change,

@@ -158,6 +158,8 @@ def take_part(
         finding.unknown.append(part)
         refuse(kind, name, finding, by.validation, warnings)
         return None
+    if part == "data" and (causes := validate.undecoded(kind, value)):
+        raise errors.invalid(kind.kind, name, causes, kind.group)
     required = kind.custom or part != "status"
     try:
         taken = take_in(kind, schema, part, value, Mode(required, name, by, warnings, not required, trace))
@@ -233,7 +235,8 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
             spec = take_section(kind, part, value, name, by, warnings)
         else:
             taken = take_part(kind, part, value, name, by, warnings)
-            if taken or not (taken is None or isinstance(taken, (dict, list))) or (taken is not None and kind.custom):
+            kept = kind.custom or (kind.gk == validate.REVISION and part == "data")
+            if taken or not (taken is None or isinstance(taken, (dict, list))) or (taken is not None and kept):
                 rest[part] = taken
     given = frozenset(rest)
     for part, value in defaults.missing_parts(kind).items():
@@ -353,7 +356,8 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         obj.meta = Section(Frozen(meta))
     causes = validate.metadata(kind, meta)
     if kind.gk in validate.TOGETHER:
-        causes = causes + validate.together(kind, meta, obj)
+        between = validate.together(kind, meta, obj)
+        causes = between if between and kind.gk in validate.METADATA_LAST else causes + between
     if judged is not None and judged.born is None:  # else an object of this very spec was created before
         causes = causes + validate.on_create(kind, "spec", judged.value)
     if causes and by.judge:

@@ -13,7 +13,7 @@ from steersman.api.go_json import unmarshal
 from steersman.serve.depth import MAX_DEPTH, deeper_than
 from steersman.serve.go_syntax import syntax_error
 from steersman.serve.protobuf import read_protobuf
-from steersman.serve.yaml_body import MAX_DUPLICATES, read_yaml
+from steersman.serve.yaml_body import MAX_DUPLICATES, read_lines, read_yaml
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -34,7 +34,15 @@ class Body(NamedTuple):
 
     value: Any
     duplicates: tuple[str, ...] = ()
-    """Paths of fields that are there twice; the last one counts."""
+    """What is told of fields that are there twice; the last one counts."""
+    is_yaml: bool = False
+
+    @property
+    def strictly(self) -> tuple[str, ...]:
+        """The same where it is refused: the reader of YAML says it all at once."""
+        if not self.is_yaml or not self.duplicates:
+            return self.duplicates
+        return ("yaml: unmarshal errors:\n  " + "\n  ".join(self.duplicates),)
 
 
 def media_type(content_type: str) -> str:
@@ -122,7 +130,7 @@ def read_json(data: bytes) -> Body:
         raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels") from None
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and deeper_than(value, MAX_DEPTH):
         raise errors.bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
-    return Body(value, _duplicates(data, value))
+    return Body(value, tuple([f'duplicate field "{path}"' for path in _duplicates(data, value)]))
 
 
 def _duplicates(data: bytes, value: Any) -> tuple[str, ...]:
@@ -157,10 +165,11 @@ def _duplicates(data: bytes, value: Any) -> tuple[str, ...]:
 
 
 def _from_yaml(data: bytes) -> Body:
-    value, duplicates = read_yaml(data)
-    if value is None:
+    read = read_lines(data)
+    if read.value is None:
         raise errors.bad_request("the body is empty; send an object")
-    return Body(value, tuple(duplicates))
+    told = [f"line {line}: key {errors.quote(key)} already set in map" for _, key, line in read.duplicates]
+    return Body(read.value, tuple(told), True)
 
 
 def _unsupported(media: str, accepted: Sequence[str]) -> errors.ApiError:

@@ -262,9 +262,8 @@ def duplicates(body: Body, options: Mapping[str, Any], kind: Kind | None = None)
     """Warnings about fields that are there twice; refused under strict validation, of a `kind` with all that is."""
     if not body.duplicates or options["validation"] == "Ignore":
         return ()
-    told = tuple(f'duplicate field "{path}"' for path in body.duplicates)
     if options["validation"] == "Strict":
         if kind is not None:
-            raise refusal.strict(kind, body.value, told)
-        raise errors.bad_request(f"strict decoding error: {', '.join(told)}")
-    return told
+            raise refusal.strict(kind, body.value, body.strictly)
+        raise errors.bad_request(f"strict decoding error: {', '.join(body.strictly)}")
+    return body.duplicates

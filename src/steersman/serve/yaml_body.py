@@ -40,10 +40,11 @@ _MISSING: Final = object()
 class _Open:
     """A container being filled."""
 
-    __slots__ = ("anchor", "items", "key", "merged", "size", "value")
+    __slots__ = ("anchor", "items", "key", "line", "merged", "size", "value")
 
-    def __init__(self, value: Any, anchor: str | None) -> None:
+    def __init__(self, value: Any, anchor: str | None, line: int) -> None:
         self.value = value
+        self.line = line
         self.anchor = anchor
         self.key: Any = _MISSING
         self.merged: list[Any] = []
@@ -52,9 +53,16 @@ class _Open:
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     """The one document of a body, and the paths of its first duplicate fields. Raises ApiError 400."""
+    reader = read_lines(body)
+    return reader.value, [path for path, _, _ in reader.duplicates]
+
+
+def read_lines(body: bytes) -> Reader:
+    """The same, with the lines of the duplicate fields. Raises ApiError 400."""
+    reader = Reader()
     try:
-        text = body.decode()
-        return _Reader().read(text)
+        reader.read(body.decode())
+        return reader
     except UnicodeDecodeError:
         raise bad_request("the body is not UTF-8 text") from None
     except yaml.YAMLError as error:
@@ -70,19 +78,29 @@ def _fault(error: yaml.YAMLError) -> str:
     return f"yaml: {f'line {line}: ' if line else ''}{problem}"
 
 
-class _Reader:
+class Reader:
+    """Reads one document; `value` and `duplicates` then have it."""
+
     def __init__(self) -> None:
         self.stack: list[_Open] = []
         self.anchors: dict[str, tuple[Any, int]] = {}
-        self.duplicates: list[str] = []
+        self.duplicates: list[tuple[str, str, int]] = []
+        """The path, the key, and the line (from 1) of the value that stands there again."""
         self.root: Any = _MISSING
         self.documents = 0
 
-    def read(self, text: str) -> tuple[Any, list[str]]:
+    @property
+    def value(self) -> Any:
+        """What was read; None when there was nothing."""
+        return None if self.root is _MISSING else self.root
+
+    def read(self, text: str) -> None:
+        """Takes in the text of a document. Raises ApiError 400, YAMLError."""
         for event in yaml.parse(text, Loader=_Loader):
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                self._put(*self._scalar(event))
+                at: Any = event.start_mark
+                self._put(*self._scalar(event), at.line)
             elif kind is yaml.MappingStartEvent:
                 self._open({}, event)
             elif kind is yaml.SequenceStartEvent:
@@ -95,7 +113,6 @@ class _Reader:
                 self.documents += 1
                 if self.documents > 1:
                     raise _refuse(event, "there is a second document; send one object in a request")
-        return (None if self.root is _MISSING else self.root), self.duplicates
 
     def _scalar(self, event: Any) -> tuple[Any, int]:
         value = event.value
@@ -112,7 +129,7 @@ class _Reader:
         _check_tag(event)
         if len(self.stack) >= MAX_DEPTH:
             raise _refuse(event, f"it is nested deeper than {MAX_DEPTH} levels")
-        self.stack.append(_Open(value, event.anchor))
+        self.stack.append(_Open(value, event.anchor, event.start_mark.line))
 
     def _close(self) -> None:
         done = self.stack.pop()
@@ -121,15 +138,15 @@ class _Reader:
                 done.value.setdefault(key, item)
         if done.anchor:
             self.anchors[done.anchor] = (done.value, done.size)
-        self._put(done.value, done.size)
+        self._put(done.value, done.size, done.line)
 
     def _alias(self, event: Any) -> None:
         found = self.anchors.get(event.anchor)
         if found is None:
             raise _refuse(event, f"the alias *{event.anchor[:60]} has no anchor before it")
-        self._put(*found)
+        self._put(*found, event.start_mark.line)
 
-    def _put(self, value: Any, size: int) -> None:
+    def _put(self, value: Any, size: int, line: int) -> None:
         as_key = bool(self.stack) and isinstance(self.stack[-1].value, dict) and self.stack[-1].key is _MISSING
         if value is _MERGE and not as_key:
             value = "<<"
@@ -152,7 +169,7 @@ class _Reader:
                 self._merge(top, value)
                 return
             if key in top.value and len(self.duplicates) < MAX_DUPLICATES:
-                self.duplicates.append(self._path(key))
+                self.duplicates.append((self._path(key), key, line + 1))
             top.value[key] = value
 
     def _merge(self, top: _Open, value: Any) -> None:

@@ -144,7 +144,7 @@ def _of(status: Mapping[str, Any], kind: Any) -> list[Mapping[str, Any]]:
 
 
 def _causes(old: Object | None, new: Object, part: str) -> list[Cause]:
-    causes = _spec_causes(new.spec_value) if old is None else []
+    causes = spec_causes(new.spec_value) if old is None else []
     status, before = new.status_value or EMPTY, EMPTY if old is None else old.status_value or EMPTY
     causes += _condition_causes(status.get("conditions") or ())
     where = "status.conditions"
@@ -163,7 +163,8 @@ def _causes(old: Object | None, new: Object, part: str) -> list[Cause]:
     return causes
 
 
-def _spec_causes(spec: Mapping[str, Any]) -> list[Cause]:
+def spec_causes(spec: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong with what a new request asks for."""
     causes = []
     try:
         parse(spec.get("request") or "")

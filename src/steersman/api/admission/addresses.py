@@ -121,7 +121,7 @@ class _Draw:
         meta = (attempt.body or EMPTY).get("metadata") or EMPTY
         self._uid = meta.get("uid", "")
         self.dry_run = bool(attempt.request.options.get("dry_run"))
-        """Kubernetes then looks at no port that is asked for by its number."""
+        """Kubernetes then looks at no port that is asked for by its number, and at its first block alone."""
         self.given: dict[str, None] = {}
         """Given in this very write."""
 
@@ -217,6 +217,9 @@ def _claim(draw: _Draw, blocks: list[Network], listed: list[str], index: int) ->
         return
     if not any(_gives(block, wanted) for block in blocks):
         detail = "the provided network does not match the current range"
+        if draw.dry_run and blocks:
+            valid = f"The range of valid IPs is {blocks[0]}"
+            detail = f"the provided IP ({listed[index]}) is not in the valid range. {valid}"
     elif draw.is_taken(used_address(str(wanted))) or draw.is_reserved(str(wanted)):
         detail = "provided IP is already allocated"
     else:

@@ -239,3 +239,15 @@ def cron_job(out: Causes, path: str, spec: Object) -> None:
         out.append(Cause.invalid(f"{at}.selector", inner["selector"], "`selector` will be auto-generated"))
     if inner.get("manualSelector"):
         out.append(Cause.unsupported(f"{at}.manualSelector", True, ("nil", "false")))
+
+
+def revision(out: Causes, _name: str, parts: Object) -> None:
+    """A ControllerRevision keeps something, be it nothing."""
+    if "data" not in parts:
+        out.append(Cause.required("data", "data is mandatory"))
+
+
+def revision_number(out: Causes, path: str, number: Any) -> None:
+    """The place of a ControllerRevision among those of its owner."""
+    if isinstance(number, int) and number < 0:
+        out.append(Cause.invalid(path, number, rules.NEGATIVE))
