@@ -14,7 +14,7 @@ from typing import Any, Final
 from steersman.api import deletion, errors, eviction, go_json, names, preconditions, versions, write
 from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
-from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
+from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt, part_of
 from steersman.api.bind import bind
 from steersman.api.by import Written
 from steersman.api.continuing import read_token, write_token
@@ -257,7 +257,7 @@ class Api:
 
     def _write(self, store: Store, request: Request, kind: Kind, old: Object) -> Outcome:
         preconditions.check_subresource(request, kind)
-        plan = self.admission.plan(store, kind.gk, UPDATE, request.subresource, request.options.get("user"))
+        plan = self.admission.plan(store, kind.gk, UPDATE, part_of(request), request.options.get("user"))
         if plan is None:
             return _finish(request, old, self.writer.write(kind, request.key, old, request))
         attempt = Attempt(store, request, kind, request.key, UPDATE, old, None)

@@ -10,9 +10,8 @@ from steersman.api import errors, go_json, preconditions, versions
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patching import patch
 from steersman.api.patching.patched import accepted
-from steersman.api.patching.scaled import nested, paths
+from steersman.api.patching.scaled import SCALE, nested, paths, scale_of, with_replicas
 from steersman.api.patching.strategic import strategic_merge
-from steersman.api.select import LabelSelector
 from steersman.api.sent import meta_of
 from steersman.kernel.effect import Reply
 from steersman.kernel.object import Key, Object
@@ -20,7 +19,6 @@ from steersman.serve.body import read_object, read_patch
 from steersman.serve.change import Change, Changed
 from steersman.serve.options import write_options
 
-SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 MAX_REPLICAS: Final = (1 << 31) - 1
 
 
@@ -28,16 +26,16 @@ async def read_scale(change: Change) -> Changed:
     """GET of `scale`."""
     obj, kind = await _workload(change), change.route.kind
     replicas = paths(kind).replicas
-    if kind.custom and nested(obj, replicas) is None:
+    if kind.custom and nested(obj.value, replicas) is None:
         path = errors.quote("." + ".".join(replicas))
         raise errors.internal(f"the spec replicas field {path} does not exist")
-    return Changed(200, document=_scale_of(kind, obj))
+    return Changed(200, document=scale_of(kind, obj.value))
 
 
 async def write_scale(change: Change) -> Changed:
     """PUT or PATCH of `scale`: sets the replicas of the workload. Raises ApiError."""
     old, kind = await _workload(change), change.route.kind
-    before = _scale_of(kind, old)
+    before = scale_of(kind, old.value)
     content_type, data = change.http.headers.get("content-type"), change.http.body
     if change.http.method == "PUT":
         options = write_options(change.http.query, "UpdateOptions")
@@ -77,11 +75,7 @@ def _told(options: dict[str, Any]) -> dict[str, Any]:
 
 def _of_workload(kind: Kind, old: Object, wanted: Any, whole: bool = False) -> dict[str, Any]:
     """What a Scale says of the workload itself."""
-    change_of: Any = _replicas(kind, old, wanted, whole)
-    for field in reversed(paths(kind).replicas):
-        change_of = {field: change_of}
-    made: dict[str, Any] = change_of
-    return made
+    return with_replicas(kind, _replicas(kind, old, wanted, whole))
 
 
 async def _written(change: Change, old: Object, reply: Reply) -> Changed:
@@ -89,41 +83,13 @@ async def _written(change: Change, old: Object, reply: Reply) -> Changed:
     if new is not None and kind.custom:
         told = new
         new = await change.read(lambda k: versions.shown(k, told))
-    return Changed(reply.code, document=_scale_of(kind, new or old), warnings=reply.warnings)
+    return Changed(reply.code, document=scale_of(kind, (new or old).value), warnings=reply.warnings)
 
 
 async def _workload(change: Change) -> Object:
     route = change.route
     key = Key(*route.kind.gk, route.namespace, route.name)
     return await change.read(lambda kind: preconditions.existing(change.backend.store, key, kind))
-
-
-def _number(obj: Object, path: tuple[str, ...], absent: int) -> int:
-    found = nested(obj, path)
-    return absent if found is None or type(found) is not int else found
-
-
-def _selector(kind: Kind, obj: Object) -> str:
-    """The selector of the pods, as text: custom kinds keep it so."""
-    if kind.origin is not None:
-        found = nested(obj, paths(kind).selector) if paths(kind).selector else ""
-        return found if isinstance(found, str) else ""
-    selector = (obj.spec_value or {}).get("selector")
-    if kind.gk == ("", "ReplicationController"):  # its selector is a plain map
-        selector = {"matchLabels": selector} if selector else None
-    return str(LabelSelector.compile(selector)) if selector else ""
-
-
-def _scale_of(kind: Kind, obj: Object) -> dict[str, Any]:
-    meta, at, selector = obj.meta.value, paths(kind), _selector(kind, obj)
-    shown = {name: meta[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in meta}
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {**shown, "resourceVersion": str(obj.rv)},
-        "spec": {"replicas": _number(obj, at.replicas, 0 if kind.custom else 1)},
-        "status": {"replicas": _number(obj, at.status_replicas, 0), **({"selector": selector} if selector else {})},
-    }
 
 
 def _version(given: Any) -> str:

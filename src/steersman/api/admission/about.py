@@ -14,6 +14,9 @@ from steersman.kernel.value import freeze
 OPTIONS: Final[Mapping[str, str]] = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions"}
 
 
+SCALE: Final[Mapping[str, str]] = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+
+
 def user_of(request: Request) -> User:
     """Who makes a request: a user, or one of the control plane's own parts."""
     user = request.options.get("user")
@@ -24,10 +27,10 @@ def request_json(attempt: Attempt, matched: Kind) -> dict[str, Any]:
     """The AdmissionRequest without uid and objects. `matched`: the kind in the version of the rule that matched."""
     kind, key, request = attempt.kind, attempt.key, attempt.request
     parts: dict[str, Any] = {
-        "kind": _kind(matched),
+        "kind": SCALE if attempt.subresource == "scale" else _kind(matched),
         "resource": _resource(matched),
         "subResource": attempt.subresource,
-        "requestKind": _kind(kind),
+        "requestKind": SCALE if attempt.subresource == "scale" else _kind(kind),
         "requestResource": _resource(kind),
         "requestSubResource": attempt.subresource,
         "name": key.name,

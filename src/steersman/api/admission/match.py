@@ -15,6 +15,7 @@ from steersman.api import errors
 from steersman.api.admission.plugin import Attempt
 from steersman.api.aliases import aliases
 from steersman.api.kinds import GK, Kind, Kinds
+from steersman.api.patching.scaled import seen
 from steersman.api.select import LabelSelector
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -110,9 +111,9 @@ class Matching:
         if attempt.kind.gk in EXEMPT or self._matched(self._excluded, attempt) is not None:
             return None
         found = attempt.kind if self._all and not self._rules else self._matched(self._rules, attempt)
-        if found is None or not self._in_object(attempt):
+        if found is None or not self._in_object(attempt) or not self._in_namespace(attempt):
             return None
-        return found if self._in_namespace(attempt) else None
+        return seen(found, attempt.body or EMPTY) if attempt.subresource == "scale" else found
 
     def _matched(self, rules: tuple[Rule, ...], attempt: Attempt) -> Kind | None:
         kind = attempt.kind
@@ -133,6 +134,8 @@ class Matching:
         selector = self._objects
         if selector is None:
             return True
+        if attempt.subresource == "scale":  # a Scale has no labels
+            return selector.matches(None)
         if attempt.body is not None and selector.matches((attempt.body.get("metadata") or EMPTY).get("labels")):
             return True
         return attempt.old is not None and selector.matches(attempt.old.meta.value.get("labels"))

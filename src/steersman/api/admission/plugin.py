@@ -17,6 +17,11 @@ DELETE: Final = "DELETE"
 CONNECT: Final = "CONNECT"
 
 
+def part_of(request: Request) -> str:
+    """The subresource that a request writes: of a Scale, which comes as a write to its workload, that is scale."""
+    return request.options.get("part") or request.subresource
+
+
 class Attempt(NamedTuple):
     """One write on its way through the chain."""
 
@@ -48,7 +53,7 @@ class Attempt(NamedTuple):
     @property
     def subresource(self) -> str:
         """Such as status or binding; "" for the object itself."""
-        return self.request.subresource
+        return part_of(self.request)
 
     def note(self, name: str, value: str) -> None:
         """Leaves an annotation for the audit log, where one is kept."""
