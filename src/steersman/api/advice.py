@@ -15,10 +15,14 @@ from typing import Any, Final
 from steersman.api import names, quantity
 from steersman.api.errors import quote
 from steersman.api.kinds import GK, Kind
-from steersman.kernel.value import EMPTY
+from steersman.kernel.value import EMPTY, FrozenList
 
 Json = Mapping[str, Any]
 
+DUPLICATE_OWNERS: Final = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
 NODE_LABELS: Final[Mapping[str, str]] = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -461,3 +465,18 @@ _METAS: Final[Mapping[GK, Callable[[Json, Json], Iterator[str]]]] = {
     ("", "Service"): _noted_service,
     ("networking.k8s.io", "Ingress"): _noted_ingress,
 }
+
+
+def distinct_owners(owners: FrozenList, warnings: list[str]) -> FrozenList:
+    """ownerReferences, each once; whoever sent one twice is told."""
+    kept: list[Any] = []
+    twice = []
+    for owner in owners:
+        if owner in kept:
+            twice.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if not twice:
+        return owners
+    warnings.append(f"{DUPLICATE_OWNERS}{', '.join(twice)}")
+    return FrozenList(kept)

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors
+from steersman.api import errors, fields, managed
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.sent import meta_of
+from steersman.kernel.fieldset import FieldSet, node
 from steersman.kernel.object import Object, Section
 from steersman.kernel.value import EMPTY, freeze
 
@@ -105,6 +106,22 @@ def stored(kind: Kind, body: Any, old: Object | None = None) -> Json:
     if causes:
         raise errors.invalid(kind.kind, str(meta_of(body).get("name", "")), causes, kind.group)
     return made
+
+
+def told(owned: FieldSet) -> FieldSet:
+    """Fields of an Event of the core group, by the names they have in events.k8s.io/v1."""
+    names = {f"f:{old}": f"f:{new}" for old, new in _EVENT_NAMES.items()}
+    return node({names.get(name, name): below for name, below in zip(owned.names, owned.kids, strict=True)})
+
+
+def across(kind: Kind, old: Object, new: Object) -> managed.Across:
+    """What a change of an Event is in the version of an entry of managedFields."""
+    changed, removed = managed.changes(kind, old, new)
+
+    def change_in(api_version: str) -> fields.Change:
+        return (changed, removed) if api_version == kind.api_version else (told(changed), told(removed))
+
+    return change_in
 
 
 def _map(value: Any, path: str) -> Json:

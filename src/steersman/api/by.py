@@ -22,6 +22,8 @@ class By(NamedTuple):
     judge: bool = True
     """Whether the result must be valid; a draft for admission plugins need not be, yet."""
     past: Past | None = None
+    served: str = ""
+    """The apiVersion it is written in, where that is not the one it is stored in: events.k8s.io/v1."""
 
     @property
     def told(self) -> str:

@@ -13,6 +13,7 @@ import orjson
 
 from steersman.api import (
     advice,
+    aliases,
     born,
     defaults,
     errors,
@@ -37,7 +38,7 @@ from steersman.api.schema import Schema
 from steersman.api.status_fields import reported
 from steersman.kernel.fieldset import LEAF, FieldSet, node, union
 from steersman.kernel.object import EMPTY_SECTION, Key, Manager, Object, Section
-from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
+from steersman.kernel.value import EMPTY, Frozen, freeze
 
 SYSTEM_META: Final = (
     "name",
@@ -49,10 +50,6 @@ SYSTEM_META: Final = (
     "deletionGracePeriodSeconds",
 )
 """Metadata that only the server writes. Nobody manages these fields."""
-DUPLICATE_OWNERS: Final = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
-    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-)
 NODE_NAME: Final = node({"f:spec": node({"f:nodeName": LEAF})})
 WRONG_TYPE: Final = errors.Cause.type_invalid("", "", "").reason
 BORN_WITH_STATUS: Final = frozenset({("", "Node")})
@@ -295,7 +292,7 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
             if not taken:
                 continue
             if field == "ownerReferences" and len(taken) > 1:
-                taken = _distinct(taken, warnings)
+                taken = advice.distinct_owners(taken, warnings)
             if field != "labels":  # whose characters validation knows
                 encode(kind, name, path, Section(taken))
             out[field] = share(taken) if field in ("labels", "ownerReferences") else taken
@@ -307,21 +304,6 @@ def open_meta(kind: Kind, meta: Mapping[str, Any], name: str, by: By, warnings: 
     if extra:
         out["labels"] = Frozen({**out.get("labels", EMPTY), **extra})
     return out
-
-
-def _distinct(owners: FrozenList, warnings: list[str]) -> FrozenList:
-    """ownerReferences, each once; whoever sent one twice is told."""
-    kept: list[Any] = []
-    twice = []
-    for owner in owners:
-        if owner in kept:
-            twice.append(owner.get("uid", ""))
-        else:
-            kept.append(owner)
-    if not twice:
-        return owners
-    warnings.append(f"{DUPLICATE_OWNERS}{', '.join(twice)}")
-    return FrozenList(kept)
 
 
 # -- the writes ------------------------------------------------------------------------------------------------
@@ -362,7 +344,10 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         causes = causes + validate.on_create(kind, "spec", judged.value)
     if causes and by.judge:
         raise errors.invalid(kind.kind, key.name, causes, kind.group)
-    obj.managers = (Manager(by.manager, "Update", "", kind.api_version, by.time, owned),) if owned else ()
+    version = kind.api_version
+    if by.served:
+        version, owned = by.served, aliases.told(owned)
+    obj.managers = (Manager(by.manager, "Update", "", version, by.time, owned),) if owned else ()
     if obj.status is None:
         obj.status = born.initial_status(kind, obj.spec, by.time)
     if by.judge and (told := advice.of_meta(kind, meta, obj.spec_value)):
@@ -377,6 +362,7 @@ def _advice(warnings: list[str]) -> list[str]:
 def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     """The version after a PUT of `body`, to the object or to its status. Raises `ApiError` (400, 422)."""
     warnings: list[str] = []
+    asked: Object | None = None
     if kind.custom:
         by = by._replace(past=Past(old))
     if by.subresource in STATUS_PARTS:
@@ -384,7 +370,7 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     elif by.subresource == "finalize":
         new = _with_finalizers(kind, old, body, by, warnings)
     elif by.subresource in pod_parts.PARTS:
-        new = _with_pod_part(kind, old, body, by, warnings)
+        new, asked = _with_pod_part(kind, old, body, by, warnings)
     else:
         new = _with_body(kind, old, body, by, warnings)
     if warnings and (new.spec is old.spec or kind.gk == pod_parts.POD):  # advice was given when the spec came
@@ -395,15 +381,18 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         sent = (body.get("metadata") or EMPTY).get("managedFields")
         if sent is not None:
             managers = declared.entries(sent, managers, by.time)
+    if asked is not None:
+        taken = changes(kind, old, asked)
+        managers = record_update(kind, managers, taken, by.manager, by.told, by.since) if managers else managers
     if new is old or (not status_only and new.same_content(old)):
         if by.part:
             managers = scaled.after(kind, managers)
         unchanged = managers is old.managers or same_owners(managers, old.managers)
         return Written(old if unchanged else old.replace(managers=managers, rv=0), tuple(warnings))
-    if not managers or (by.part and not scaled.owned(kind, managers)):
+    if not managers or asked is not None or (by.part and not scaled.owned(kind, managers)):
         new.managers = managers  # nobody is on record, so nobody is put there before the first apply
         return Written(new, tuple(warnings))
-    across = conversion.across(kind, old, new)
+    across = aliases.across(kind, old, new) if kind.gk == aliases.EVENT else conversion.across(kind, old, new)
     if status_only and across is None and new.meta is old.meta:
         entries = reported(kind, old, new, by.manager, by.time)
         if entries is not None:
@@ -457,18 +446,23 @@ def _with_finalizers(kind: Kind, old: Object, body: Mapping[str, Any], by: By, w
     return old.replace(spec=_keep(old.spec, section), rv=0)
 
 
-def _with_pod_part(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:
-    """What the ephemeralcontainers or the resize of a pod changes of its spec."""
+def _with_pod_part(
+    kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]
+) -> tuple[Object, Object]:
+    """What the ephemeralcontainers or the resize of a pod makes of it, and the pod as it was asked for: who asks for
+    more than the subresource changes owns that, too."""
     name = old.key.name
     given = take_part(kind, "spec", body.get("spec") or EMPTY, name, by._replace(judge=False), warnings)
     value, causes = pod_parts.revised(by.subresource, old, given)
     if causes and by.judge:
         raise errors.invalid(kind.kind, name, causes, kind.group)
     spec = _keep(old.spec, take_section(kind, "spec", value, name, by, warnings))
+    sent, node_name = born.split_node_name(kind, Section(given))
+    asked = old.replace(spec=_keep(old.spec, sent), node=node_name, rv=0)
     if spec is old.spec:
-        return old
+        return old, asked
     meta = {**old.meta.value, "generation": old.meta.value.get("generation", 0) + 1}
-    return old.replace(spec=spec, meta=Section(Frozen(meta)), rv=0)
+    return old.replace(spec=spec, meta=Section(Frozen(meta)), rv=0), asked
 
 
 def _with_body(kind: Kind, old: Object, body: Mapping[str, Any], by: By, warnings: list[str]) -> Object:

@@ -117,4 +117,5 @@ def by_of(request: Request) -> By:
     time = time_text(request.now // MICRO)
     if not options:
         return By(manager, time, "Warn", request.subresource)
-    return By(manager, time, options.get("validation") or "Warn", request.subresource, options.get("part") or "")
+    part, served = options.get("part") or "", options.get("served") or ""
+    return By(manager, time, options.get("validation") or "Warn", request.subresource, part, served=served)

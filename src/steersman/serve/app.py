@@ -411,8 +411,8 @@ class App:
 
     async def _get(self, request: Request, route: Route, shown: Shown) -> Response:
         if route.part is not None and route.part.name == "scale":
-            scale = await read_scale(Change(self.backend, route, request, "", converter=self.converter))
-            return json_answer(200, orjson.dumps(scale.document))
+            change = Change(self.backend, route, request, "", converter=self.converter)
+            return json_answer(200, await read_scale(change, shown))
         wanted = request.query.get("resourceVersion")
         if wanted:
             check_not_ahead(revision(wanted), self.backend.store.rev)

@@ -187,6 +187,8 @@ class Change(NamedTuple):
             options["audit"] = self.http.trail.notes
         if self.no_create is not None:
             options["no_create"] = self.no_create
+        if self.route.kind.alias is not None and self.route.kind.gk == aliases.EVENT:
+            options["served"] = self.route.kind.api_version
         if self.route.kind.custom:
             options["version"] = self.route.kind.version
         request = effect.Request(verb, self._key, body, part, self.actor, manager, now, options)

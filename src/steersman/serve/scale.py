@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import errors, go_json, preconditions, versions
+from steersman.api.explain import Finding, explain
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patching import patch
 from steersman.api.patching.patched import accepted
@@ -14,28 +15,52 @@ from steersman.api.patching.scaled import SCALE, nested, paths, scale_of, with_r
 from steersman.api.patching.strategic import strategic_merge
 from steersman.api.sent import meta_of
 from steersman.kernel.effect import Reply
-from steersman.kernel.object import Key, Object
+from steersman.kernel.object import Key, Object, Section
+from steersman.kernel.value import freeze
+from steersman.serve.answer import Shown
 from steersman.serve.body import read_object, read_patch
 from steersman.serve.change import Change, Changed
 from steersman.serve.options import write_options
+from steersman.serve.render import in_form
+from steersman.serve.table.ages import age
+from steersman.serve.table.column import Columns, definition
 
+COLUMNS: Final = Columns(
+    (),
+    lambda scale, now: [
+        scale.metadata.name,
+        scale.spec.replicas or 0,
+        scale.status.replicas or 0,
+        age(scale.metadata.creationTimestamp, now),
+    ],
+    ({**definition("Name"), "format": ""}, *map(definition, ("#Desired", "#Available", "Age"))),
+)
+"""Of a Scale as a table."""
 MAX_REPLICAS: Final = (1 << 31) - 1
 
 
-async def read_scale(change: Change) -> Changed:
+async def read_scale(change: Change, shown: Shown) -> bytes:
     """GET of `scale`."""
     obj, kind = await _workload(change), change.route.kind
     replicas = paths(kind).replicas
     if kind.custom and nested(obj.value, replicas) is None:
         path = errors.quote("." + ".".join(replicas))
         raise errors.internal(f"the spec replicas field {path} does not exist")
-    return Changed(200, document=scale_of(kind, obj.value))
+    scale = scale_of(kind, obj.value)
+    if shown.columns is None:
+        return orjson.dumps(scale)
+    meta = {name: value for name, value in scale["metadata"].items() if name != "resourceVersion"}
+    as_sections = [Section(freeze(part)) for part in (meta, scale["spec"], scale["status"])]
+    key = Key("autoscaling", "Scale", obj.key.namespace, obj.key.name)
+    one = Object(key, scale["apiVersion"], obj.rv, as_sections[0], as_sections[1], None, as_sections[2], (), "")
+    return in_form(one, *shown._replace(columns=COLUMNS))
 
 
 async def write_scale(change: Change) -> Changed:
     """PUT or PATCH of `scale`: sets the replicas of the workload. Raises ApiError."""
     old, kind = await _workload(change), change.route.kind
     before = scale_of(kind, old.value)
+    warnings: list[str] = []
     content_type, data = change.http.headers.get("content-type"), change.http.body
     if change.http.method == "PUT":
         options = write_options(change.http.query, "UpdateOptions")
@@ -51,10 +76,12 @@ async def write_scale(change: Change) -> Changed:
             wanted = strategic_merge(before, given, Kinds.definition(SCALE))
         else:
             wanted = patch.json_patch(before, given) if form == "json" else patch.merge_patch(before, given)
+        _known(wanted, options["validation"], warnings)
     sent = _of_workload(kind, old, wanted, whole=change.http.method == "PUT")
     options["patch"] = "merge"
     options["rv"] = _version(given)
-    return await _written(change, old, await change.send("patch", "", sent, _told(options)))
+    done = await _written(change, old, await change.send("patch", "", sent, _told(options)))
+    return done._replace(warnings=(*warnings, *done.warnings))
 
 
 async def _apply(change: Change, old: Object, given: Any, options: dict[str, Any]) -> Changed:
@@ -67,6 +94,23 @@ async def _apply(change: Change, old: Object, given: Any, options: dict[str, Any
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": old.key.name}}
     body.update(_of_workload(kind, old, given))
     return await _written(change, old, await change.send("apply", "", body, _told(options)))
+
+
+def _known(scale: Any, validation: str, warnings: list[str]) -> None:
+    """Warns about what a patch leaves in a Scale that is no field of it. Raises ApiError 422."""
+    found = Finding()
+    for part, value in scale.items() if isinstance(scale, dict) else ():
+        schema = Kinds.definition(SCALE).fields.get(part)
+        if schema is None:
+            found.unknown.append(part)
+        else:
+            explain(schema, value, part, found, False)
+    told = [f'unknown field "{path}"' for path in found.unknown]
+    if told and validation == "Strict":
+        problem = f"strict decoding error: {', '.join(told)}"
+        raise errors.invalid("", "", [errors.Cause.invalid("patch", orjson.dumps(scale).decode(), problem)])
+    if validation == "Warn":
+        warnings += told
 
 
 def _told(options: dict[str, Any]) -> dict[str, Any]:

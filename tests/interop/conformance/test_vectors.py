@@ -15,7 +15,7 @@ from tests.interop.conformance.normal import normal
 from tests.interop.conformance.play import Local, play
 
 FAMILIES = sorted(path.name.partition(".")[0] for path in vectors.FOLDER.glob("*.json.xz"))
-OPEN = yaml.safe_load((vectors.FOLDER.parent / "open.yaml").read_text(encoding="utf-8"))
+OPEN = yaml.safe_load((vectors.FOLDER.parent / "open.yaml").read_text(encoding="utf-8")) or {}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

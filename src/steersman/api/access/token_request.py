@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from steersman.api import errors
+from steersman.api import errors, fields
 from steersman.api.access import review
 from steersman.api.access.machine import Machine
 from steersman.api.access.user import account_name
@@ -21,8 +21,10 @@ from steersman.api.admission.plugin import CREATE, Attempt
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.times import time_text
+from steersman.api.writer import by_of
 from steersman.kernel.effect import MICRO, Call, Outcome, Reply, Request
-from steersman.kernel.object import Key, Object
+from steersman.kernel.fieldset import node
+from steersman.kernel.object import Key, Manager, Object
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
 
@@ -30,6 +32,7 @@ ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 """Who issues tokens, and whom they are for unless another audience is asked for (kubeadm's default for both)."""
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 GROUP: Final = "authentication.k8s.io"
+SCHEMA: Final = Kinds.definition("io.k8s.api.authentication.v1.TokenRequest")
 DEFAULT_SECONDS: Final = 3600
 MIN_SECONDS: Final = 600
 MAX_SECONDS: Final = 1 << 32
@@ -70,9 +73,13 @@ def _issued(attempt: Attempt, given: dict[str, Any]) -> Outcome:
         raise errors.conflict("TokenRequest", name, detail, GROUP)
     now = request.now // MICRO
     meta |= {"name": name, "namespace": namespace, "uid": account.uid, "creationTimestamp": time_text(now)}
+    by = by_of(request)
     spec = dict(given.get("spec") or EMPTY)
+    owned = fields.appearing(SCHEMA, "spec", {"expirationSeconds": DEFAULT_SECONDS, **spec})
     spec["audiences"] = list(spec.get("audiences") or (ISSUER,))
     seconds = spec["expirationSeconds"] = spec.get("expirationSeconds", DEFAULT_SECONDS)
+    entry = Manager(by.manager, "Update", "token", f"{GROUP}/v1", by.time, node({"f:spec": owned}))
+    meta["managedFields"] = [entry.to_json()]
     _check_seconds(seconds)
     bound = _bound(store, namespace, name, spec.get("boundObjectRef"))
     extended = bound.is_pod and seconds == WARN_SECONDS and spec["audiences"] == [ISSUER]
@@ -149,9 +156,8 @@ def fill_secret(machine: Machine, store: Store, request: Request, kind: Kind) ->
 
 def _given(request: Request) -> dict[str, Any]:
     """The TokenRequest in the body, checked, with the warnings about it. Raises `ApiError` 400, 422."""
-    schema = Kinds.definition("io.k8s.api.authentication.v1.TokenRequest")
     warnings: list[str] = []
-    named = review.Named("TokenRequest", GROUP, "v1", schema)
+    named = review.Named("TokenRequest", GROUP, "v1", SCHEMA)
     given = review.take(named, request.body, request.options.get("validation") or "Warn", warnings)
     for field, wanted in (("name", request.key.name), ("namespace", request.key.namespace)):
         if given["metadata"].get(field, wanted) != wanted:

@@ -1,7 +1,7 @@
 """Rules of ResourceClaims, their templates and DeviceClasses: requests, constraints, and who a claim is reserved for.
 
-Source of the facts: kubernetes `pkg/apis/resource/validation`, release 1.36. Expressions in CEL are not compiled here:
-the scheduler's plugin for devices is what would evaluate them.
+Source of the facts: kubernetes `pkg/apis/resource/validation`, release 1.36. Of expressions in CEL the grammar is
+judged and not the types: the scheduler's plugin for devices is what would evaluate them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steersman.api.cel.faults import CompileError
+from steersman.api.cel.parser import parse
 from steersman.api.errors import Cause
 from steersman.api.names import dns1123_label, dns1123_subdomain
 from steersman.api.rules import internal
@@ -17,6 +19,8 @@ from steersman.kernel.value import EMPTY
 
 MAX_REQUESTS: Final = 32
 MAX_CHOICES: Final = 8
+MAX_EXPRESSION: Final = 10 * 1024
+"""Bytes."""
 MODES: Final = ("All", "ExactCount")
 ONE_OF: Final = "exactly one of `exactly` or `firstAvailable` is required"
 ONE_NODES: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection`"
@@ -165,6 +169,15 @@ def _selectors(out: Causes, path: str, selectors: Any) -> None:
     for index, selector in enumerate(selectors or ()):
         if selector.get("cel") is None:
             out.append(Cause.required(f"{path}[{index}].cel"))
+            continue
+        text, at = selector["cel"].get("expression") or "", f"{path}[{index}].cel.expression"
+        if len(text.encode()) > MAX_EXPRESSION:
+            out.append(Cause.too_long(at, MAX_EXPRESSION))
+            continue
+        try:
+            parse(text)
+        except CompileError as wrong:
+            out.append(Cause.invalid(at, text, f"compilation failed: {wrong}"))
 
 
 def _reference(out: Causes, path: str, name: str, known: Mapping[str, frozenset[str]]) -> None:
