@@ -48,6 +48,17 @@ def debugger(name="debug", **more):
     return {"name": name, "image": "busybox:1", **more}
 
 
+def test_who_asks_a_subresource_for_more_owns_what_it_does_not_change():
+    cluster = Cluster()
+    before = cluster.pod
+    after = cluster.write("patch", {"spec": {"hostname": "x"}}, "ephemeralcontainers", patch="merge")
+    assert after.rv > before.rv and "hostname" not in after.value["spec"]
+    (entry,) = [m for m in after.managers if m.subresource == "ephemeralcontainers"]
+    assert entry.fields.paths() == [("f:spec", "f:hostname")]
+    again = cluster.write("patch", {"metadata": {"labels": {}}}, "ephemeralcontainers", patch="merge")
+    assert again.rv == after.rv
+
+
 def test_ephemeral_containers_are_added_and_stay():
     cluster = Cluster()
     before = cluster.pod

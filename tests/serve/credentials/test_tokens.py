@@ -56,6 +56,8 @@ async def test_a_token_speaks_for_its_service_account():
     answer = (await plane.post(f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 1200}})).json
     assert (answer["kind"], answer["apiVersion"]) == ("TokenRequest", "authentication.k8s.io/v1")
     assert answer["spec"] == {"audiences": [ISSUER], "expirationSeconds": 1200}
+    (entry,) = answer["metadata"].pop("managedFields")
+    assert (entry["subresource"], entry["fieldsV1"]) == ("token", {"f:spec": {"f:expirationSeconds": {}}})
     assert answer["metadata"] | {"creationTimestamp": ""} == {
         "name": "robot", "namespace": "default", "uid": uid, "creationTimestamp": "",
     }  # fmt: skip
