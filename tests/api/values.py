@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steersman.api.schema import Schema
+from steersman.api.schema import MICRO_TIME, Schema
 
 DEEPEST = 9  # a pod template's container's probe's header lies this deep below the spec of a CronJob
 TEXTS = [
@@ -27,7 +27,7 @@ AMOUNTS = ["0", "100m", "1", "1500m", "1Gi", "0.0001", "-1"]
 def _scalar(schema: Schema) -> st.SearchStrategy[Any]:
     kind = schema.type
     if kind == "string" and schema.format == "date-time":
-        return st.just("2026-01-31T12:00:00Z")
+        return st.just("2026-01-31T12:00:00.000000Z" if schema.name == MICRO_TIME else "2026-01-31T12:00:00Z")
     simple: dict[str, st.SearchStrategy[Any]] = {
         "string": st.sampled_from(TEXTS),
         "boolean": st.booleans(),
