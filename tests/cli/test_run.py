@@ -116,6 +116,7 @@ def test_the_default_port_when_it_is_taken(tmp_path):
 )
 def test_what_is_in_the_way_is_told_plainly(tmp_path, words, told):
     (tmp_path / "text").write_text("just: text\nnothing: else\n" * 40, encoding="utf-8")
+    (tmp_path / "text").chmod(0o600)  # a store that others can read is told first
     options = ["--listen", "127.0.0.1:0"] if "--listen" not in words else []
     result = steersman(tmp_path, "run", *options, *words)
     assert result.returncode == 2, result
