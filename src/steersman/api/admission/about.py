@@ -14,7 +14,13 @@ from steersman.kernel.value import freeze
 OPTIONS: Final[Mapping[str, str]] = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions"}
 
 
-SCALE: Final[Mapping[str, str]] = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+PARTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
+    "binding": {"group": "", "version": "v1", "kind": "Binding"},
+    "token": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"},
+}
+"""Subresources with a kind of their own."""
 
 
 def user_of(request: Request) -> User:
@@ -27,10 +33,10 @@ def request_json(attempt: Attempt, matched: Kind) -> dict[str, Any]:
     """The AdmissionRequest without uid and objects. `matched`: the kind in the version of the rule that matched."""
     kind, key, request = attempt.kind, attempt.key, attempt.request
     parts: dict[str, Any] = {
-        "kind": SCALE if attempt.subresource == "scale" else _kind(matched),
+        "kind": PARTS.get(attempt.subresource) or _kind(matched),
         "resource": _resource(matched),
         "subResource": attempt.subresource,
-        "requestKind": SCALE if attempt.subresource == "scale" else _kind(kind),
+        "requestKind": PARTS.get(attempt.subresource) or _kind(kind),
         "requestResource": _resource(kind),
         "requestSubResource": attempt.subresource,
         "name": key.name,

@@ -1,4 +1,4 @@
-"""Policies about a Scale: they see the Scale, and policies about its workload do not see the write at all."""
+"""What policies see of subresources with a kind of their own: a Scale is no Deployment, an Eviction no Pod."""
 
 import pytest
 
@@ -24,6 +24,27 @@ async def deployed(plane: Plane) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     await plane.post(WEB.removesuffix("/web"), {"metadata": {"name": "web", "labels": {"x": "y"}}, "spec": spec})
+
+
+@in_loop
+async def test_other_subresources_have_kinds_of_their_own():
+    plane = Plane()
+    pods = "/api/v1/namespaces/default/pods"
+    await plane.post(pods, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    seen = (
+        "request.kind.kind + '/' + request.kind.group + ' of ' + request.resource.resource + '/' + request.subResource"
+    )
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/*"]}]
+    checks = {"validations": [{"expression": "false", "messageExpression": seen}]}
+    spec = {**checks, "matchConstraints": {"resourceRules": rules}}
+    await ruled(plane, "ValidatingAdmissionPolicy", "pods/*", spec, group="")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"name": "n"}}
+    for part, body, told in (
+        ("eviction", eviction, "Eviction/policy of pods/eviction"),
+        ("binding", binding, "Binding/ of pods/binding"),
+    ):
+        assert told in (await plane.post(f"{pods}/a/{part}", body, code=422)).json["message"]
 
 
 async def replicas(plane: Plane) -> int:
