@@ -260,7 +260,7 @@ def test_a_component_advances_on_the_clock_and_is_rebuilt_when_it_fails(caplog):
                     if "labels" in o.meta.value
                 ]
 
-            await until(lambda: len(stamps()) == 3)
+            await until(lambda: len(stamps()) == 3 and stamper.refused)  # what is refused is told after what landed
             assert stamper.refused == ["ghost NotFound"] and stamper.starts == 1
             await heads.write(create("v1/ConfigMap", "poison"))
             await until(lambda: len(stamps()) == 4)
