@@ -50,10 +50,6 @@ class Misfit(Exception):
     """The value does not fit; `explain` says why."""
 
 
-_times: set[str] = set()
-"""Times that were read before."""
-
-
 @lru_cache(maxsize=1 << 12)
 def _quantity(text: Any) -> str:
     return quantity.canonical(text if isinstance(text, str) else str(text))
@@ -98,16 +94,10 @@ def _take_boolean(value: Any) -> Any:
 _FINE: Final[Mapping[Take, type]] = {_take_string: str, _take_boolean: bool}
 
 
+@lru_cache(maxsize=MAX_TIMES)
 def is_time(text: str) -> bool:
     """Whether a text is a time as RFC 3339 has it."""
-    if text in _times:
-        return True
-    if _TIME.match(text) is None:
-        return False
-    if len(_times) >= MAX_TIMES:
-        _times.clear()
-    _times.add(text)
-    return True
+    return _TIME.match(text) is not None
 
 
 def _take_go_time(layout: str) -> Take:
@@ -135,7 +125,7 @@ _TAKE_MICROS: Final = _take_go_time(go_time.MICROS)
 
 
 def _take_time(value: Any) -> Any:
-    if value is None or (type(value) is str and (value in _times or is_time(value))):
+    if value is None or (type(value) is str and is_time(value)):
         return value
     raise Misfit
 

@@ -51,9 +51,7 @@ def waits_for(uid: str) -> str:
 def _owner_uids(obj: Object) -> tuple[str, ...]:
     meta = obj.meta.value
     owners = meta.get("ownerReferences") or ()
-    uids: tuple[str, ...] = ()
-    for owner in owners:
-        uids = (*uids, owner["uid"])
+    uids = tuple([owner["uid"] for owner in owners])
     if "finalizers" in meta and FOREGROUND in meta["finalizers"]:
         uids = (*uids, waits_for(meta["uid"]))
     for owner in owners:
