@@ -47,7 +47,7 @@ WORKSPACE: Final = (GROUP, "Workspace")
 ROOT: Final = "root"
 PREFIX: Final = "clusters"
 MAX_WORKSPACES: Final = 1_000
-"""Each costs half a megabyte and a journal's three file descriptors; threads are shared."""
+"""Each costs under a megabyte and a journal's three file descriptors; threads are shared."""
 APPENDERS: Final = 8
 """Threads that append to all their journals: as many fsyncs as a disk takes at a time."""
 MAX_NODES: Final = 5_000
