@@ -54,3 +54,11 @@ def parse_time(text: str) -> int:
     if not (valid and hour < 24 and minute < 60 and second <= 60):
         raise TimeError(f"{text!r} is not a time: a part is out of its range")
     return micro_of(match)
+
+
+def time_of(text: str | None) -> int | None:
+    """The same; None where nothing that can be read is there."""
+    try:
+        return parse_time(text) if text else None
+    except TimeError:
+        return None

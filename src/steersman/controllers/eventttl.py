@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller
-from steersman.api.times import TimeError, parse_time
+from steersman.api.times import time_of
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
 
@@ -31,10 +31,5 @@ def _told(event: Any) -> int:
     """When an event was told last (microseconds): by whichever of its times is the latest."""
     series = event.get("series") or EMPTY
     told = [event["metadata"]["creationTimestamp"], event.get("lastTimestamp"), event.get("eventTime")]
-    times = []
-    for text in (*told, series.get("lastObservedTime")):
-        try:
-            times.append(parse_time(text or ""))
-        except TimeError:
-            continue
-    return max(times, default=0)
+    texts = (*told, series.get("lastObservedTime"))
+    return max([time for text in texts if (time := time_of(text)) is not None], default=0)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
-from steersman.api.times import TimeError, parse_time
+from steersman.api.times import time_of
 from steersman.controllers import pods
 from steersman.controllers.conditions import find as condition_of
 from steersman.controllers.node_zones import (
@@ -117,8 +117,8 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
     conditions = list((node.get("status") or EMPTY).get("conditions") or ())
     ready = condition_of(conditions, "Ready") or EMPTY
     signs = [(lease.get("spec") or EMPTY).get("renewTime"), ready.get("lastHeartbeatTime")]
-    last = max([time for text in signs if (time := _time(text)) is not None], default=None)
-    spared = _time(c.memory.get(SPARED))
+    last = max([time for text in signs if (time := time_of(text)) is not None], default=None)
+    spared = time_of(c.memory.get(SPARED))
     if spared is not None and (last is None or spared > last):
         last = spared
     if last is None:
@@ -126,7 +126,7 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
     begun = c.memory.get(f"{HEARD} {key.name}")
     if begun is None:
         begun = c.memory[f"{HEARD} {key.name}"] = c.timestamp()
-    if not c.after(max(last, _time(begun) or 0), GRACE):
+    if not c.after(max(last, time_of(begun) or 0), GRACE):
         return node
     now = c.timestamp()
     changed = False
@@ -153,13 +153,6 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
 
 def _unknown(now: str, said: Mapping[str, str]) -> dict[str, str]:
     return {"status": "Unknown", "lastTransitionTime": now, **said}
-
-
-def _time(text: str | None) -> int | None:
-    try:
-        return None if not text else parse_time(text)
-    except TimeError:
-        return None
 
 
 def _tell(c: Client, node: Json) -> None:

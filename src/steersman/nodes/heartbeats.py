@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from typing import Any, Final
 
 from steersman.api.access.nodes import LEASES
-from steersman.api.times import MICRO, TimeError, micro_text, parse_time, time_text
+from steersman.api.times import MICRO, micro_text, time_of, time_text
 from steersman.kernel.effect import Event, Refused, Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
@@ -170,10 +170,7 @@ def _is_owned(lease: Mapping[str, Any], uid: str) -> bool:
 
 def _time(text: str | None) -> int:
     """Microseconds; the distant past where nothing that can be read is there."""
-    try:
-        return parse_time(text) if text else 0
-    except TimeError:
-        return 0
+    return time_of(text) or 0
 
 
 def _reported(node: Mapping[str, Any]) -> int:

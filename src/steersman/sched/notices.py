@@ -8,10 +8,9 @@ one for each pod that was bound, in the shape of events.k8s.io (tools/events), a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from steersman.api.times import MICRO, TimeError, micro_text, parse_time, time_text
+from steersman.api.times import MICRO, micro_text, time_of, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.identity import digest
 from steersman.kernel.object import Key, Object
@@ -78,7 +77,7 @@ class Notices:
             body = self._event(pod, message, at)
             return Request("create", Key(*EVENT, pod.key.namespace, _name(pod)), body, manager="kube-scheduler")
         value = told.value
-        if value.get("message") == message and now - _last(value) < QUIET:
+        if value.get("message") == message and now - (time_of(value.get("lastTimestamp")) or 0) < QUIET:
             return None
         count = value.get("count")
         count = count + 1 if isinstance(count, int) else 1
@@ -145,10 +144,3 @@ def _about(pod: Object) -> Frozen:
 
 def _name(pod: Object) -> str:
     return f"{pod.key.name[:MAX_NAME].rstrip('-.')}.{digest('event', pod.uid):x}"
-
-
-def _last(event: Mapping[str, Any]) -> int:
-    try:
-        return parse_time(event.get("lastTimestamp") or "")
-    except TimeError:
-        return 0
