@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from steersman.api.times import MICRO, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.identity import digest
-from steersman.kernel.object import Key
+from steersman.kernel.object import Key, Object
 from steersman.kernel.value import Frozen
 
 EVENT: Final = ("", "Event")
@@ -47,6 +47,19 @@ class Note(NamedTuple):
     source: str
     host: str = ""
     """The node the component runs on, of kubelets."""
+
+
+def about_pod(pod: Object, **part: str) -> Frozen:
+    """The involvedObject of an event about a pod, or about the `fieldPath` in it."""
+    return Frozen(
+        apiVersion="v1", kind="Pod", namespace=pod.key.namespace, name=pod.key.name, uid=pod.uid,
+        resourceVersion=str(pod.rv), **part,
+    )  # fmt: skip
+
+
+def event_name(name: str, mark: int) -> str:
+    """The name of the event about an object of this name; `mark`: a digest of what is said."""
+    return f"{name[:MAX_NAME].rstrip('-.')}.{mark:x}"
 
 
 class Said(NamedTuple):
@@ -96,7 +109,7 @@ class Recorder:
         count, first = self._told.get(mark, (0, at))
         _keep(self._told, mark, (count + 1, first))
         namespace = about.get("namespace") or "default"
-        key = Key(*EVENT, namespace, f"{about['name'][:MAX_NAME].rstrip('-.')}.{mark:x}")
+        key = Key(*EVENT, namespace, event_name(about["name"], mark))
         if count:
             body = Frozen(count=count + 1, lastTimestamp=at, message=message)
             return Request("patch", key, body, manager=note.source, options=Frozen(patch="merge"))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from steersman.api.events import Note
+from steersman.api.events import Note, about_pod
 from steersman.api.times import MICRO
 from steersman.kernel.object import Object
-from steersman.kernel.value import EMPTY, Frozen
+from steersman.kernel.value import EMPTY
 from steersman.nodes.stages import Draw, Stages
 from steersman.nodes.status import ACCEPT, START, next_edge
 
@@ -74,8 +74,4 @@ def _duration(micro: int) -> str:
 
 
 def _note(pod: Object, path: str, reason: str, message: str) -> Note:
-    about = Frozen(
-        apiVersion="v1", kind="Pod", namespace=pod.key.namespace, name=pod.key.name, uid=pod.uid,
-        resourceVersion=str(pod.rv), fieldPath=path,
-    )  # fmt: skip
-    return Note(about, "Normal", reason, message, KUBELET, pod.node or "")
+    return Note(about_pod(pod, fieldPath=path), "Normal", reason, message, KUBELET, pod.node or "")

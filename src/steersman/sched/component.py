@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from steersman.api.events import EVENT
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO, Event, Refused, Request
 from steersman.kernel.identity import digest
@@ -18,7 +19,7 @@ from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen, FrozenList
 from steersman.sched.core import Decision, Scheduler
 from steersman.sched.nodes import PodKey
-from steersman.sched.notices import EVENT, Notices
+from steersman.sched.notices import Notices
 from steersman.sched.pods import DEFAULT_SCHEDULER
 from steersman.sched.volumes import CLAIM, KINDS, SELECTED_NODE, is_bound
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from steersman.api.events import EVENT, about_pod, event_name
 from steersman.api.times import MICRO, micro_text, time_of, time_text
 from steersman.kernel.effect import Request
 from steersman.kernel.identity import digest
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY, Frozen
 
-EVENT: Final = ("", "Event")
 REASON: Final = "FailedScheduling"
 SCHEDULED: Final = "Scheduled"
 QUIET: Final = 60 * MICRO
 """How long the same message is not told again: thousands of pods may wait while nodes change every second."""
-MAX_NAME: Final = 253 - 33
-"""Characters of the pod's name in the event's: a name has 253 at most, and 33 are the dot and the digest."""
 
 
 class Notices:
@@ -114,7 +112,7 @@ class Notices:
         namespace, name = pod.key.namespace, pod.key.name
         return Frozen(
             apiVersion="v1", kind="Event", metadata=Frozen(name=f"{_name(pod)}s", namespace=namespace),
-            involvedObject=_about(pod), type="Normal", reason=SCHEDULED, action="Binding",
+            involvedObject=about_pod(pod), type="Normal", reason=SCHEDULED, action="Binding",
             message=f"Successfully assigned {namespace}/{name} to {pod.node}", eventTime=micro_text(now),
             source=EMPTY, reportingComponent=self._component, reportingInstance=self._component,
         )  # fmt: skip
@@ -122,7 +120,7 @@ class Notices:
     def _event(self, pod: Object, message: str, at: str) -> Frozen:
         return Frozen(
             apiVersion="v1", kind="Event", metadata=Frozen(name=_name(pod), namespace=pod.key.namespace),
-            involvedObject=_about(pod), type="Warning", reason=REASON, message=message, count=1,
+            involvedObject=about_pod(pod), type="Warning", reason=REASON, message=message, count=1,
             firstTimestamp=at, lastTimestamp=at, source=Frozen(component=self._component),
             reportingComponent=self._component,
         )  # fmt: skip
@@ -135,12 +133,5 @@ class Notices:
         return str(about.get("uid") or "") if mine and about.get("kind") == "Pod" else ""
 
 
-def _about(pod: Object) -> Frozen:
-    return Frozen(
-        apiVersion="v1", kind="Pod", namespace=pod.key.namespace, name=pod.key.name, uid=pod.uid,
-        resourceVersion=str(pod.rv),
-    )  # fmt: skip
-
-
 def _name(pod: Object) -> str:
-    return f"{pod.key.name[:MAX_NAME].rstrip('-.')}.{digest('event', pod.uid):x}"
+    return event_name(pod.key.name, digest("event", pod.uid))
