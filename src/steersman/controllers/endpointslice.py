@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from steersman.api.client import Client, key_of
+from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import ApiError
 from steersman.api.eviction import is_ready
@@ -241,23 +241,28 @@ class _Family:
         while self.creates and self.deletes:  # a slice that would go takes what a new one would hold
             made, slice_ = self.creates.pop(), self.deletes.pop(0)
             self.updates.append(self._next(slice_, made["ports"], made["endpoints"]))
-        if not serving.is_going(self.service):
-            for body in self.creates:
-                try:
-                    self._note(self.c.create(body))
-                except ApiError as refused:
-                    if serving.namespace_goes(refused):
-                        return
-                    raise
-        for body in self.updates:
-            self._note(self.c.update(body))
-        for slice_ in (*self.deletes, *self.strangers):
-            self.c.delete(key_of(slice_), uid=slice_["metadata"]["uid"])
+        creates = () if serving.is_going(self.service) else self.creates
+        write(self.c, self.service, creates, self.updates, (*self.deletes, *self.strangers))
 
-    def _note(self, written: Any) -> None:
-        meta = written["metadata"]
-        place = f"{meta['namespace']}/{self.service['metadata']['name']}"
-        remember(self.c, place, [*(self.c.memory.get(place) or ()), meta["name"]])
+
+def write(c: Client, owner: Json, creates: Iterable[Json], updates: Iterable[Json], deletes: Iterable[Json]) -> None:
+    """Writes the slices of `owner`, and remembers which. A namespace that goes takes none: then that is all."""
+    place = f"{owner['metadata']['namespace']}/{owner['metadata']['name']}"
+
+    def note(written: Json) -> None:
+        remember(c, place, [*(c.memory.get(place) or ()), written["metadata"]["name"]])
+
+    for body in creates:
+        try:
+            note(c.create(body))
+        except ApiError as refused:
+            if serving.namespace_goes(refused):
+                return
+            raise
+    for body in updates:
+        note(c.update(body))
+    for slice_ in deletes:
+        c.delete(slice_, uid=slice_["metadata"]["uid"])
 
 
 def name_prefix(name: str) -> str:

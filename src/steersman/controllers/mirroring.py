@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
-from steersman.api.errors import ApiError
 from steersman.api.service_spec import IPV4, IPV6, family_of
 from steersman.controllers import owned, serving
 from steersman.controllers.endpoints import ENDPOINTS, LEADER, packed
@@ -27,6 +26,7 @@ from steersman.controllers.endpointslice import (
     slice_woken,
     slot,
     with_made,
+    write,
 )
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key, Object
@@ -82,7 +82,7 @@ class EndpointSliceMirroring(Controller):
             return
         known = [slice_ for slice_ in with_made(c, key, seen) if not owned.is_terminating(slice_)]
         creates, updates, deletes = _changes(endpoints, known, _wanted(c, endpoints))
-        _write(c, key, endpoints, creates, updates, deletes)
+        write(c, endpoints, () if owned.is_terminating(endpoints) else creates, updates, deletes)
 
 
 def _is_unselected(service: Object | None) -> bool:
@@ -219,27 +219,3 @@ def _named(body: dict[str, Any], slice_: Json) -> dict[str, Any]:
     """The body as the next version of a slice there is."""
     meta = {field: value for field, value in body["metadata"].items() if field != "generateName"}
     return {**body, "metadata": {**meta, "name": slice_["metadata"]["name"]}}
-
-
-def _write(
-    c: Client,
-    key: Key,
-    endpoints: Json,
-    creates: list[dict[str, Any]],
-    updates: list[dict[str, Any]],
-    deletes: list[Any],
-) -> None:
-    place = f"{key.namespace}/{key.name}"
-    for body in () if owned.is_terminating(endpoints) else creates:
-        try:
-            made = c.create(body)
-        except ApiError as refused:
-            if serving.namespace_goes(refused):
-                return
-            raise
-        remember(c, place, [*(c.memory.get(place) or ()), made["metadata"]["name"]])
-    for body in updates:
-        c.update(body)
-        remember(c, place, [*(c.memory.get(place) or ()), body["metadata"]["name"]])
-    for slice_ in deletes:
-        c.delete(slice_, uid=slice_["metadata"]["uid"])
