@@ -33,6 +33,12 @@ def family_of(address: str) -> str:
     return IPV6 if ":" in address else IPV4
 
 
+def is_of_service(address: Spec) -> bool:
+    """Whether the spec of an IPAddress says that a Service holds it."""
+    ref = address.get("parentRef") or EMPTY
+    return (ref.get("group", ""), ref.get("resource")) == ("", "services")
+
+
 def type_of(spec: Spec) -> str:
     """The type; ClusterIP where none is given."""
     return spec.get("type") or "ClusterIP"

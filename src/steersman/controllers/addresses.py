@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import AlreadyExists
-from steersman.api.service_spec import ADDRESS, HEADLESS, family_of, used_address
+from steersman.api.service_spec import ADDRESS, HEADLESS, family_of, is_of_service, used_address
 from steersman.controllers.service_cidr import ALLOCATOR, MANAGED_BY
 from steersman.controllers.serving import SERVICE
 from steersman.kernel.effect import Event
@@ -93,7 +93,7 @@ def _keep(c: Client, service: Json, text: str) -> None:
     ref = found["spec"].get("parentRef") or EMPTY
     place = f"{meta['namespace']}/{meta['name']}"
     wrong = f"the ClusterIP [{family}]: {text} for Service {place} has a wrong reference; repairing"
-    if (ref.get("group", ""), ref.get("resource")) != ("", "services"):
+    if not is_of_service(found["spec"]):
         c.event(service, "Warning", "ClusterIPNotAllocated", wrong, SOURCE)
         _make(c, service, text, found)
     elif (ref.get("namespace"), ref.get("name")) != (meta["namespace"], meta["name"]):
@@ -135,7 +135,7 @@ def _restore(c: Client, text: str) -> None:
 def _let_go(c: Client, found: Json) -> None:
     """Deletes the object, unless a Service of its name holds the address again."""
     ref = found["spec"].get("parentRef") or EMPTY
-    if (ref.get("group", ""), ref.get("resource")) != ("", "services"):
+    if not is_of_service(found["spec"]):
         return
     service = c.get(Key(*SERVICE, ref.get("namespace", ""), ref.get("name", "")), fresh=True)
     if service is None or found["metadata"]["name"] not in _addresses(service["spec"]):
@@ -146,7 +146,7 @@ def _judge(c: Client, found: Json) -> None:
     """An address that says it is a Service's: cleaned up where it is not."""
     meta, ref = found["metadata"], found["spec"].get("parentRef") or EMPTY
     text = meta["name"]
-    if (ref.get("group", ""), ref.get("resource")) != ("", "services"):
+    if not is_of_service(found["spec"]):
         detail = f"IPAddress {text} appears to have been modified, not referencing a Service {dict(ref)}: cleaning up"
         _clean_up(c, found, "IPAddressNotAllocated", detail)
         return

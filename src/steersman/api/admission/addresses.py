@@ -134,10 +134,7 @@ class _Draw:
     def is_reserved(self, address: str) -> bool:
         """Whether there is an IPAddress: of another Service that still holds it, or of anything else."""
         found = self.store.get(Key(*ADDRESS, "", address))
-        if found is None:
-            return False
-        ref = (found.spec_value or EMPTY).get("parentRef") or EMPTY
-        return (ref.get("group", ""), ref.get("resource")) != ("", "services")
+        return found is not None and not service_spec.is_of_service(found.spec_value or EMPTY)
 
     def invalid(self, field: str, value: Any, detail: str) -> errors.ApiError:
         return errors.invalid("Service", self._attempt.key.name, [errors.Cause.invalid(field, value, detail)])
