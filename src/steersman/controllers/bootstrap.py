@@ -6,6 +6,7 @@ Source of the facts: Kubernetes 1.36, pkg/controller/bootstrap (tokencleaner, bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from steersman.api.access.bootstrap import (
@@ -40,17 +41,14 @@ class TokenCleaner(Controller):
         """A bootstrap token wakes itself."""
         return (event.key,) if _is_token(event) else ()
 
-    def reconcile(self, c: Client, key: Key) -> float | None:
+    def reconcile(self, c: Client, key: Key) -> None:
         secret = c.get(key)
         if secret is None or secret.get("type") != TYPE:
-            return None
+            return
         ends = end_of(secret)
         if ends is not None and c.after(ends, 0):
-            try:
+            with suppress(Conflict, NotFound):  # it is gone, or another one
                 c.delete(secret, uid=secret["metadata"]["uid"])
-            except (Conflict, NotFound):  # it is gone, or another one
-                return None
-        return None
 
 
 class BootstrapSigner(Controller):
@@ -64,11 +62,11 @@ class BootstrapSigner(Controller):
         """The ConfigMap, for itself and for every token."""
         return (CLUSTER_INFO,) if event.key == CLUSTER_INFO or (event.key.kind == "Secret" and _is_token(event)) else ()
 
-    def reconcile(self, c: Client, key: Key) -> float | None:
+    def reconcile(self, c: Client, key: Key) -> None:
         found = c.get(key)
         data = EMPTY if found is None else found.get("data") or EMPTY
         if KUBECONFIG not in data:
-            return None
+            return
         wanted = {name: value for name, value in data.items() if not name.startswith(SIGNATURE)}
         for secret in c.list("v1/Secret", NAMESPACE):
             token = signing_token(secret)
@@ -76,8 +74,5 @@ class BootstrapSigner(Controller):
             if token is not None and (ends is None or not c.after(ends, 0)):
                 wanted[SIGNATURE + token[0]] = signature(data[KUBECONFIG], *token)
         if wanted != data:
-            try:
+            with suppress(Conflict, NotFound):  # it changed, and wakes us again
                 c.update({**found, "data": wanted})
-            except (Conflict, NotFound):  # it changed, and wakes us again
-                return None
-        return None

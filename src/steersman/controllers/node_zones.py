@@ -49,7 +49,7 @@ WELL: Final = {"state": NORMAL, "seconds": SECONDS, "last": None}
 
 def is_node_ready(node: Json) -> bool:
     """Whether the condition Ready is True."""
-    return _ready(node) == "True"
+    return readiness(node) == "True"
 
 
 def is_evicting(taint: Json) -> bool:
@@ -99,7 +99,7 @@ def throttle(c: Client) -> None:
             del c.memory[STATES]
 
 
-def _ready(node: Json) -> str:
+def readiness(node: Json) -> str:
     """The status of the condition Ready; "" without one."""
     ready = condition_of((node.get("status") or EMPTY).get("conditions") or (), "Ready")
     return "" if ready is None else str(ready["status"])
@@ -124,14 +124,14 @@ def _changed(c: Client, before: Json, state: str, size: int) -> dict[str, Any]:
 
 def _take_turns(c: Client, nodes: list[Any], states: dict[str, dict[str, Any]]) -> None:
     """Sets the NoExecute taint of nodes that are not ready: those that have waited longest first."""
-    waiting = [node for node in nodes if _ready(node) in EVICTING and not _has_taint(node)]
+    waiting = [node for node in nodes if readiness(node) in EVICTING and not _has_taint(node)]
     for node in sorted(waiting, key=_since):
         zone = zone_of(node)
         state = states.get(zone, WELL)
         if not state["seconds"] or (state["last"] is not None and not c.after(state["last"], state["seconds"])):
             continue
         now = c.timestamp()
-        taint = {"key": EVICTING[_ready(node)], "effect": "NoExecute", "timeAdded": now}
+        taint = {"key": EVICTING[readiness(node)], "effect": "NoExecute", "timeAdded": now}
         taints = [*((node.get("spec") or EMPTY).get("taints") or ()), taint]
         c.patch(key_of(node), {"spec": {"taints": taints}}, rv=node["metadata"]["resourceVersion"])
         states[zone] = {**state, "last": now}

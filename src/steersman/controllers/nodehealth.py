@@ -24,6 +24,7 @@ from steersman.controllers.node_zones import (
     ZONES,
     is_evicting,
     is_node_ready,
+    readiness,
     throttle,
     zone_of,
 )
@@ -104,8 +105,7 @@ class NodeLifecycle(Controller):
         labels = _labels(node)
         if labels:
             c.patch(key, {"metadata": {"labels": labels}})
-        ready = condition_of((node.get("status") or EMPTY).get("conditions") or (), "Ready")
-        if ready is not None and ready["status"] == "Unknown":  # what a kubelet says itself, it tells its pods as well
+        if readiness(node) == "Unknown":  # what a kubelet says itself, it tells its pods as well
             _pods_not_ready(c, key.name)
 
 
