@@ -77,8 +77,8 @@ class Heads:
         self.journal = journal
         self.now = (clock or WallClock()).now
         self.signer: Signer | None = None
-        self.questions = Questions()
         """Signs tokens and certificates; None: requests for them are refused."""
+        self.questions = Questions()
         self.epoch = journal.acquire(holder)
         self._head: Head = journal.head()
         self._durable = load_store(journal)
