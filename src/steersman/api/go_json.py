@@ -16,6 +16,8 @@ from steersman.api.schema import MICRO_TIME, Schema
 from steersman.api.structs import told_type
 from steersman.kernel.value import MAX_DEPTH
 
+OBJECT: Final = "map[string]interface {}"
+"""A JSON object, as Go names its type."""
 NUMBERS: Final = {"int32": "int32", "int64": "int64", "float": "float32", "double": "float64"}
 QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 ZERO_IS_VALID: Final = frozenset(
@@ -92,11 +94,11 @@ def _scalar(holder: str, schema: Schema, path: str, value: Any, named: str) -> s
         return "" if _is_quantity(value) else QUANTITY
     if kind == "int-or-string":
         fine = isinstance(value, (str, int)) and not isinstance(value, bool)
-        return "" if fine else f"json: cannot unmarshal {_json_type(value)} into Go value of type int32"
+        return "" if fine else unmarshal(value, "int32")
     if kind == "string" and schema.format == "date-time":
         if isinstance(value, str):
             return go_time.fault(value, go_time.MICROS if schema.name == MICRO_TIME else go_time.SECONDS)
-        return f"json: cannot unmarshal {_json_type(value)} into Go value of type string"
+        return unmarshal(value, "string")
     fits: Mapping[str, bool] = {
         "string": isinstance(value, str),
         "boolean": isinstance(value, bool),

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from steersman.api.errors import ApiError, Cause, bad_request, request_entity_too_large, show, unprocessable
-from steersman.api.go_json import unmarshal
+from steersman.api.go_json import OBJECT, unmarshal
 
 # kube-apiserver's limit (maxJSONPatchOperations).
 MAX_OPERATIONS: Final = 10_000
@@ -41,8 +41,6 @@ MAX_PARTS: Final = 3 * 1024 * 1024 // 2
 
 _NO_OBJECT = (str, int, float, list, tuple, type(None))  # asking the abstract class costs far more than this
 _TEXT_OR_NONE = (str, type(None))
-OBJECT: Final = "map[string]interface {}"
-"""A JSON object, as Go names its type."""
 _INT64 = 1 << 63
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPE = re.compile(r"~[01]")

@@ -15,8 +15,8 @@ from functools import cmp_to_key
 from typing import Any, Final
 
 from steersman.api.errors import ApiError, bad_request, unprocessable
-from steersman.api.go_json import unmarshal
-from steersman.api.patching.patch import OBJECT, check_json
+from steersman.api.go_json import OBJECT, unmarshal
+from steersman.api.patching.patch import check_json
 from steersman.api.schema import Schema
 from steersman.kernel.value import FrozenList
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from steersman.api.errors import Cause
+from steersman.api.go_json import OBJECT, unmarshal
 from steersman.api.rules import rules
 from steersman.api.rules.rules import Causes, Object
 from steersman.kernel.value import EMPTY
@@ -84,10 +85,7 @@ def _docker(out: Causes, path: str, encoded: str | None) -> None:
         out.append(Cause.invalid(path, _REDACTED, _told(text, problem.pos)))
         return
     if value is not None and not isinstance(value, dict):
-        kinds = {str: "string", list: "array", bool: "bool"}
-        what = kinds.get(type(value), "number")
-        told = f"json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
-        out.append(Cause.invalid(path, _REDACTED, told))
+        out.append(Cause.invalid(path, _REDACTED, unmarshal(value, OBJECT)))
 
 
 def _told(text: bytes, at: int) -> str:
