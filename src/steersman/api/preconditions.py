@@ -62,6 +62,14 @@ def existing(store: Store, key: Key, kind: Kind) -> Object:
     return obj
 
 
+def referred(store: Store, key: Key, plural: str) -> Object:
+    """The object of a slot as it is stored, of a kind that another one refers to; raises 404."""
+    obj = store.get(key)
+    if obj is None:
+        raise errors.not_found(plural, key.name, key.group)
+    return obj
+
+
 def found(store: Store, key: Key, kind: Kind) -> Object | None:
     """The object of a slot, if there is one, in the version of `kind`."""
     obj = store.get(key)

@@ -24,6 +24,7 @@ from steersman.api.access.user import MASTERS, NODE_PREFIX, NODES, User
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.names import dns1123_subdomain
+from steersman.api.preconditions import existing
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO, Call, Commit, Outcome, Reply, Request
 from steersman.kernel.object import Object, Section
@@ -261,9 +262,7 @@ def sign(machine: Machine, store: Store, request: Request, kind: Kind) -> Outcom
 
     No route of the HTTP face leads here; what is written then is an ordinary patch of the status, by the same actor.
     """
-    found = store.get(request.key)
-    if found is None:
-        raise errors.not_found(kind.plural, request.key.name, GROUP)
+    found = existing(store, request.key, kind)
     spec, status = found.spec_value, found.status_value or EMPTY
     if not due(spec, status):
         return Reply(200, obj=found)
@@ -296,9 +295,7 @@ def approve(machine: Machine, store: Store, request: Request, kind: Kind) -> Out
     No route of the HTTP face leads here; what is written then is an ordinary patch of `approval`, by the same actor.
     Source: Kubernetes 1.36, pkg/controller/certificates/approver.
     """
-    found = store.get(request.key)
-    if found is None:
-        raise errors.not_found(kind.plural, request.key.name, GROUP)
+    found = existing(store, request.key, kind)
     spec, status = found.spec_value, found.status_value or EMPTY
     if not undecided(spec, status):
         return Reply(200, obj=found)
@@ -307,8 +304,7 @@ def approve(machine: Machine, store: Store, request: Request, kind: Kind) -> Out
         _check_fit(asked, spec)
     except Unfit:
         return Reply(200, obj=found)
-    extra = tuple(sorted((key, tuple(values)) for key, values in (spec.get("extra") or EMPTY).items()))
-    user = User(spec.get("username") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
+    user = User.of(spec, "username")
     for part, message in APPROVALS.items():
         if part == "selfnodeclient" and user.name != common_name(asked):
             continue

@@ -97,8 +97,7 @@ def access(rbac: Rbac, store: Store, user: User, kind: Kind, review: dict[str, A
     if kind.kind == "SelfSubjectAccessReview":
         who = user
     else:
-        extra = tuple(sorted((key, tuple(values)) for key, values in (spec.get("extra") or EMPTY).items()))
-        who = User(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
+        who = User.of(spec, "user")
     decision = rbac.decide(store, who, _asked(spec))
     status: dict[str, Any] = {"allowed": decision.allowed}
     if decision.reason:

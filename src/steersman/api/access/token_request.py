@@ -20,11 +20,12 @@ from steersman.api.access.user import account_name
 from steersman.api.admission.plugin import CREATE, Attempt
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
+from steersman.api.preconditions import existing, referred
 from steersman.api.times import time_text
 from steersman.api.writer import by_of
 from steersman.kernel.effect import MICRO, Call, Outcome, Reply, Request
 from steersman.kernel.fieldset import node
-from steersman.kernel.object import Key, Manager, Object
+from steersman.kernel.object import Key, Manager
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
 
@@ -65,7 +66,7 @@ def _issued(attempt: Attempt, given: dict[str, Any]) -> Outcome:
     """The token that an admitted request asks for."""
     store, request, kind = attempt.store, attempt.request, attempt.kind
     namespace, name = request.key.namespace, request.key.name
-    account = _found(store, request.key, kind.plural)
+    account = existing(store, request.key, kind)
     meta: dict[str, Any] = dict(given["metadata"])
     if meta.get("uid", account.uid) != account.uid:
         mine = f"the UID of the service account ({account.uid})"
@@ -118,10 +119,10 @@ def fill_secret(machine: Machine, store: Store, request: Request, kind: Kind) ->
 
     No route of the HTTP face leads here; what is written then is an ordinary patch, by the same actor.
     """
-    secret = _found(store, request.key, kind.plural)
+    secret = existing(store, request.key, kind)
     annotations = secret.meta.value.get("annotations") or EMPTY
     name = annotations.get(ACCOUNT_NAME) or ""
-    account = _found(store, Key(*ACCOUNT, request.key.namespace, name), "serviceaccounts")
+    account = referred(store, Key(*ACCOUNT, request.key.namespace, name), "serviceaccounts")
     if annotations.get(ACCOUNT_UID, account.uid) != account.uid:
         raise errors.conflict("secrets", request.key.name, "its service account is another one by now")
     data = secret.value.get("data") or EMPTY
@@ -187,7 +188,7 @@ def _bound(store: Store, namespace: str, account: str, ref: Mapping[str, Any] | 
     if group or kind not in ("Pod", "Secret", "Node"):
         version = (ref.get("apiVersion") or "").rpartition("/")[2]
         raise errors.bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
-    found = _found(store, Key("", kind, "" if kind == "Node" else namespace, name), f"{kind.lower()}s")
+    found = referred(store, Key("", kind, "" if kind == "Node" else namespace, name), f"{kind.lower()}s")
     claims: dict[str, Any] = {kind.lower(): {"name": name, "uid": found.uid}}
     if kind == "Pod":
         runs_as = (found.spec_value or EMPTY).get("serviceAccountName") or ""
@@ -203,10 +204,3 @@ def _bound(store: Store, namespace: str, account: str, ref: Mapping[str, Any] | 
         detail = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. "
         raise errors.conflict(kind, name, detail + "The object might have been deleted and then recreated")
     return _Bound(claims, kind == "Pod")
-
-
-def _found(store: Store, key: Key, plural: str) -> Object:
-    found = store.get(key)
-    if found is None:
-        raise errors.not_found(plural, key.name, key.group)
-    return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+
+from steersman.kernel.value import EMPTY
 
 MASTERS: Final = "system:masters"
 """Its members may do everything, whatever the roles say (kube-apiserver's privileged group)."""
@@ -24,6 +27,12 @@ class User(NamedTuple):
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @staticmethod
+    def of(spec: Mapping[str, Any], name: str) -> User:
+        """The user that the spec of an object tells of; `name`: its field with the user's name."""
+        extra = tuple(sorted((key, tuple(values)) for key, values in (spec.get("extra") or EMPTY).items()))
+        return User(spec.get(name) or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
 
     def json(self) -> dict[str, Any]:
         """As `UserInfo` of authentication.k8s.io/v1 shows it; empty parts are left out."""

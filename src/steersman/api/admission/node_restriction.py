@@ -19,6 +19,7 @@ from steersman.api.access.user import NODE_PREFIX, User, node_of
 from steersman.api.admission.about import user_of
 from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Answer, Attempt, Plugin
 from steersman.api.kinds import GK
+from steersman.api.preconditions import referred
 from steersman.api.references import MIRROR, claim_of_volume, object_reference
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
@@ -132,7 +133,7 @@ def _audiences(attempt: Attempt, pod: Object, problems: list[str]) -> Iterator[s
         try:
             driver = _driver(volume) if claim is None else _driver_of_claim(attempt, claim)
             if driver:
-                found = _existing(attempt, Key(*CSI_DRIVER, "", driver), "csidrivers")
+                found = referred(attempt.store, Key(*CSI_DRIVER, "", driver), "csidrivers")
                 for request in (found.spec_value or EMPTY).get("tokenRequests") or ():
                     yield str(request.get("audience") or "")
         except errors.NotFound as missing:
@@ -148,21 +149,14 @@ def _driver(source: Json) -> str:
 
 
 def _driver_of_claim(attempt: Attempt, name: str) -> str:
-    claim = _existing(attempt, Key(*CLAIM, attempt.key.namespace, name), "persistentvolumeclaims")
+    claim = referred(attempt.store, Key(*CLAIM, attempt.key.namespace, name), "persistentvolumeclaims")
     volume = str((claim.spec_value or EMPTY).get("volumeName") or "")
-    found = _existing(attempt, Key("", "PersistentVolume", "", volume), "persistentvolumes")
+    found = referred(attempt.store, Key("", "PersistentVolume", "", volume), "persistentvolumes")
     return _driver(found.spec_value or EMPTY)
 
 
-def _existing(attempt: Attempt, key: Key, plural: str) -> Object:
-    found = attempt.store.get(key)
-    if found is None:
-        raise errors.not_found(plural, key.name, key.group)
-    return found
-
-
 def _pod(attempt: Attempt, name: str) -> Object:
-    return _existing(attempt, Key(*POD, attempt.key.namespace, name), "pods")
+    return referred(attempt.store, Key(*POD, attempt.key.namespace, name), "pods")
 
 
 # -- pods ------------------------------------------------------------------------------------------------------
@@ -207,7 +201,7 @@ def _judge_mirror(node: str, attempt: Attempt) -> None:
         raise attempt.forbidden(f"node {quoted} can only create pods with a controller owner reference set to itself")
     if owner.get("blockOwnerDeletion"):
         raise attempt.forbidden(f"node {quoted} must not set blockOwnerDeletion on an owner reference")
-    found = _existing(attempt, Key(*NODE, "", node), "nodes")
+    found = referred(attempt.store, Key(*NODE, "", node), "nodes")
     if owner.get("uid") != found.uid:
         raise attempt.forbidden(f"node {node} UID mismatch: expected {owner.get('uid')} got {found.uid}")
     needed = object_reference(spec)
