@@ -26,6 +26,7 @@ from steersman.api.rules import (
     data_rules,
     event_rules,
     flow_rules,
+    internal,
     job_rules,
     metadata_rules,
     network_rules,
@@ -119,10 +120,10 @@ def change(kind: Kind, part: str, old: Any, new: Any) -> list[Cause]:
 
 
 def _as_go(part: str, value: Any) -> Any:
-    """A value as an error of kube-apiserver shows it: a roleRef as its internal Go struct, names and order (1.36)."""
+    """A value as an error of kube-apiserver shows it: a roleRef as its internal Go struct (1.36)."""
     if part != "roleRef" or not isinstance(value, dict):
         return value
-    return {shown: value.get(name, "") for shown, name in _ROLE_REF_IN_GO}
+    return internal.shown(value, internal.ROLE_REF)
 
 
 def frozen_data(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Cause]:
@@ -396,4 +397,3 @@ _FIXED: Final[Mapping[Where, str]] = {
     (_RBAC, "RoleBinding", "roleRef"): "cannot change roleRef",
     (_RBAC, "ClusterRoleBinding", "roleRef"): "cannot change roleRef",
 }
-_ROLE_REF_IN_GO: Final = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))

@@ -17,6 +17,7 @@ from steersman.api.by import By
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind
 from steersman.api.preconditions import WRONG_NAMESPACE
+from steersman.api.rules import internal
 from steersman.api.schema import Schema
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
@@ -133,7 +134,7 @@ def _access_causes(kind: Kind, review: Mapping[str, Any], spec: Mapping[str, Any
     of, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if of is not None and path is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        shown = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+        shown = internal.shown(path, internal.PATH_ATTRIBUTES)
         causes.append(Cause.invalid("spec.nonResourceAttributes", shown, detail))
     if of is None and path is None:
         causes.append(Cause.invalid("spec.resourceAttributes", None, EXACTLY_ONE))

@@ -15,6 +15,7 @@ from typing import Any, Final
 from steersman.api import names
 from steersman.api.crd.crd_schema_rules import schema
 from steersman.api.errors import Cause, quote
+from steersman.api.rules import internal
 from steersman.kernel.value import EMPTY
 
 Json = Any
@@ -127,17 +128,9 @@ def _warning(out: Causes, path: str, version: Mapping[str, Json]) -> None:
 
 
 def _as_go(version: Mapping[str, Json], shared: Collection[str]) -> dict[str, Json]:
-    """A version as an error of kube-apiserver shows it: with the names of its Go struct, what all versions share
-    left out."""
-    own = {field: None if field in shared else version.get(field) for field in _PARTS}
-    return {
-        "Name": version.get("name", ""),
-        "Served": bool(version.get("served")),
-        "Storage": bool(version.get("storage")),
-        "Deprecated": bool(version.get("deprecated")),
-        "DeprecationWarning": version.get("deprecationWarning"),
-        **{field[0].upper() + field[1:]: value for field, value in own.items()},
-    }
+    """A version as an error of kube-apiserver shows it: what all versions share is left out."""
+    own = {field: value for field, value in version.items() if field not in shared}
+    return internal.shown(own, internal.CRD_VERSION)
 
 
 def unborn(spec: Mapping[str, Json]) -> list[Cause]:

@@ -36,6 +36,12 @@ SECURITY_CONTEXT: Final[Layout] = dict.fromkeys(
         "AppArmorProfile",
     )
 )
+ROLE_REF: Final[Layout] = {"APIGroup": "", "Kind": "", "Name": ""}
+PATH_ATTRIBUTES: Final[Layout] = {"Path": "", "Verb": ""}
+CRD_VERSION: Final[Layout] = {
+    "Name": "", "Served": False, "Storage": False, "Deprecated": False, "DeprecationWarning": None,
+    **dict.fromkeys(("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")),
+}  # fmt: skip
 _DEVICES: Final[Layout] = {"Requests": None, "Constraints": None, "Config": None}
 RESOURCE_CLAIM: Final[Layout] = {"Devices": Inside(_DEVICES, False)}
 """Down to what is asked for; requests with something in them keep their JSON names."""
