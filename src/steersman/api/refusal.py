@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from steersman.api import born, errors, immutable, validate, write
+from steersman.api import born, errors, immutable, preconditions, validate, write
 from steersman.api.access import certificates
 from steersman.api.by import By
 from steersman.api.crd.faults import NEW
@@ -125,8 +125,7 @@ def strict(kind: Kind, body: Any, duplicates: Sequence[str]) -> errors.ApiError:
         else:
             explain(schema, value, part, found, False)
     told = [*duplicates, *(f'unknown field "{path}"' for path in found.unknown)]
-    head = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-    return errors.bad_request(f"{head}: strict decoding error: {', '.join(told)}")
+    return errors.bad_request(f"{preconditions.handled(kind)}: strict decoding error: {', '.join(told)}")
 
 
 def _order(kind: Kind, body: Mapping[str, Any]) -> list[str]:

@@ -117,8 +117,9 @@ class PodSecurity(Plugin):
         if gk != POD:
             if attempt.subresource:
                 return None
-            _note(attempt, policy, _template(body, TEMPLATES[gk]))
-            return _warned(policy.warn, _template(body, TEMPLATES[gk]))
+            template = _template(body, TEMPLATES[gk])
+            _note(attempt, policy, template)
+            return _warned(policy.warn, template)
         if attempt.old is not None and not _is_significant(attempt.old.spec_value or EMPTY, body["spec"]):
             return None
         if attempt.audited:
