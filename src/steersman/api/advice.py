@@ -15,6 +15,7 @@ from typing import Any, Final
 from steersman.api import names, quantity
 from steersman.api.errors import quote
 from steersman.api.kinds import GK, Kind
+from steersman.api.references import CONTAINERS
 from steersman.kernel.value import EMPTY, FrozenList
 
 Json = Mapping[str, Any]
@@ -59,7 +60,6 @@ TOPOLOGY_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE: Final = "service.kubernetes.io/topology-mode"
 MANY_COMPLETIONS: Final = 100_000
 MANY_PODS: Final = 10_000
-GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -241,7 +241,7 @@ def _fractions(amounts: Any, path: str, resources: tuple[str, ...] = ("memory", 
 def _containers(spec: Json, path: str) -> Iterator[str]:
     listed = [
         (f"{path}.{group}[{index}]", container)
-        for group in GROUPS
+        for group in CONTAINERS
         for index, container in enumerate(spec.get(group) or ())
     ]
     for at, container in listed:

@@ -15,6 +15,7 @@ Json = Mapping[str, Any]
 MIRROR: Final = "kubernetes.io/config.mirror"
 """The annotation of a pod that shows what a node runs by itself."""
 CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
+"""Fields of a pod's spec with containers, in Kubernetes' order."""
 CSI_SECRETS: Final = ("nodePublishSecretRef", "nodeStageSecretRef", "nodeExpandSecretRef")
 """Secrets of a CSI volume that the node needs; others are for the driver's controller."""
 REMOTE: Final = {

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from steersman.api.rules.data_rules import ACCOUNT_NAME, ACCOUNT_UID, TOKEN_TYPE
 from steersman.controllers.root_ca import authority_of
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
@@ -22,9 +23,6 @@ DEFAULT: Final = "default"
 NAMESPACE: Final = ("", "Namespace")
 ACCOUNT: Final = ("", "ServiceAccount")
 SECRET: Final = ("", "Secret")
-TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
-OF_ACCOUNT: Final = "kubernetes.io/service-account.name"
-OF_UID: Final = "kubernetes.io/service-account.uid"
 
 
 class ServiceAccounts(Controller):
@@ -80,14 +78,14 @@ class TokenSecrets(Controller):
 
 
 def _account_of(secret: Any) -> str:
-    name: str = (secret["metadata"].get("annotations") or EMPTY).get(OF_ACCOUNT) or ""
+    name: str = (secret["metadata"].get("annotations") or EMPTY).get(ACCOUNT_NAME) or ""
     return name
 
 
 def _fill(c: Client, secret: Any) -> None:
     meta = secret["metadata"]
     key = Key(*ACCOUNT, meta["namespace"], _account_of(secret))
-    wanted = meta["annotations"].get(OF_UID)
+    wanted = meta["annotations"].get(ACCOUNT_UID)
     account = c.get(key)
     if account is None or (wanted and account["metadata"]["uid"] != wanted):
         account = c.get(key, fresh=True)  # an account's Secret may be seen before the account

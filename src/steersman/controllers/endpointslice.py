@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
+from steersman.api.endpoints import SERVICE_NAME
 from steersman.api.errors import ApiError
 from steersman.api.eviction import is_ready
 from steersman.controllers import owned, serving
@@ -21,7 +22,6 @@ from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
-SERVICE_NAME: Final = "kubernetes.io/service-name"
 MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 NAME: Final = "endpointslice-controller.k8s.io"
 RESERVED: Final = (SERVICE_NAME, MANAGED_BY, serving.HEADLESS_LABEL)

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
+from steersman.api.endpoints import SERVICE_NAME
 from steersman.api.service_spec import IPV4, IPV6, family_of
 from steersman.controllers import owned, serving
 from steersman.controllers.endpoints import ENDPOINTS, LEADER, packed
 from steersman.controllers.endpointslice import (
     MANAGED_BY,
-    SERVICE_NAME,
     SLICE,
     name_prefix,
     port_mark,

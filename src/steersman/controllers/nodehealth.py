@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+from steersman.api.access.nodes import LEASES
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
 from steersman.api.times import time_of
@@ -35,7 +36,6 @@ from steersman.kernel.value import EMPTY
 Json = Mapping[str, Any]
 SOURCE: Final = "node-controller"
 LEASE: Final = ("coordination.k8s.io", "Lease")
-LEASES: Final = "kube-node-lease"
 GRACE: Final = 50
 """Seconds without a sign of life (--node-monitor-grace-period)."""
 HEARD: Final = "heard"

@@ -21,6 +21,7 @@ from steersman.api.admission.plugin import CREATE, Attempt
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.preconditions import existing, referred
+from steersman.api.rules.data_rules import ACCOUNT_NAME, ACCOUNT_UID
 from steersman.api.times import time_text
 from steersman.api.writer import by_of
 from steersman.kernel.effect import MICRO, Call, Outcome, Reply, Request
@@ -43,8 +44,6 @@ this time (service-account-extend-token-expiration, on by default)."""
 EXTENDED_SECONDS: Final = 365 * 24 * 3600
 ACCOUNT: Final = ("", "ServiceAccount")
 SECRET: Final = ("", "Secret")
-ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
-ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
 class _Bound(NamedTuple):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from steersman.api.errors import Cause
+from steersman.api.references import CONTAINERS
 from steersman.api.rules import internal, rules
 from steersman.api.rules.rules import Causes, Object, chosen
 from steersman.kernel.value import EMPTY
@@ -18,7 +19,6 @@ PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 OPERATING_SYSTEMS: Final = ("linux", "windows")
 MAX_SYSCTL: Final = 253
 MAX_PATH: Final = 4095  # PATH_MAX of Linux, less its final zero
-GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
 NO_WINDOWS: Final = "cannot be set for a windows pod"
 _SYSCTL: Final = re.compile(
     r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?", re.ASCII
@@ -132,7 +132,7 @@ def _windows(out: Causes, path: str, spec: Object) -> None:
 
 
 def _containers(path: str, spec: Object) -> Iterator[tuple[str, Object]]:
-    for group in GROUPS:
+    for group in CONTAINERS:
         for index, container in enumerate(spec.get(group) or ()):
             yield f"{path}.{group}[{index}]", container
 

@@ -20,7 +20,11 @@ from steersman.kernel.value import EMPTY
 
 MAX_SIZE: Final = 1 << 20
 """Bytes of all values of one ConfigMap or Secret."""
-ACCOUNT: Final = "kubernetes.io/service-account.name"
+TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
+"""The type of a Secret with the token of an account."""
+ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
+ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
+"""Annotations of such a Secret: whose token it has."""
 _REDACTED: Final = "<secret contents redacted>"
 _DOCKER: Final[Mapping[str, str]] = {
     "kubernetes.io/dockercfg": ".dockercfg",
@@ -58,9 +62,9 @@ def _decoded(text: str) -> int:
 def typed_secret(out: Causes, meta: Object, spec: Object, rest: Object) -> None:
     """What the type of a Secret asks for."""
     kind, data = rest.get("type") or "", rest.get("data") or EMPTY
-    if kind == "kubernetes.io/service-account-token":
-        if not (meta.get("annotations") or EMPTY).get(ACCOUNT):
-            out.append(Cause.required(f"metadata.annotations[{ACCOUNT}]"))
+    if kind == TOKEN_TYPE:
+        if not (meta.get("annotations") or EMPTY).get(ACCOUNT_NAME):
+            out.append(Cause.required(f"metadata.annotations[{ACCOUNT_NAME}]"))
     elif kind in _DOCKER:
         _docker(out, f"data[{_DOCKER[kind]}]", data.get(_DOCKER[kind]))
     elif kind == "kubernetes.io/basic-auth":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.api.errors import quote
+from steersman.api.references import CONTAINERS
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
@@ -66,7 +67,7 @@ class Pod(NamedTuple):
     @property
     def containers(self) -> Iterator[tuple[str, Json, Json]]:
         """(name, container, its security context), in Kubernetes' order."""
-        for group in ("initContainers", "containers", "ephemeralContainers"):
+        for group in CONTAINERS:
             for container in self.spec.get(group) or ():
                 yield str(container.get("name", "")), container, container.get("securityContext") or EMPTY
 
