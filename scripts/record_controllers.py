@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import lzma
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +21,7 @@ import orjson
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import steersman as sm
-from tests.interop.conformance.real import running
+from tests.interop.conformance.real import guest, running
 from tests.run import scenarios
 
 QUIET: Final = 4.0
@@ -51,11 +50,7 @@ def record(binaries: Path, name: str) -> list[list[str]]:
         sm.testing.control_plane(virtual_nodes=3, controllers=["*", "-*"], instant=True) as cp,
     ):
         folder = Path(text)
-        key = folder / "accounts.key"
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-        access = [f"--{use}kubeconfig={cp.kubeconfig}" for use in ("", "authentication-", "authorization-")]
-        more = [f"--service-account-private-key-file={key}", f"--flex-volume-plugin-dir={folder / 'flex'}"]
-        command = [str(binaries / "kube-controller-manager"), *access, "--secure-port=0", "--leader-elect=false", *more]
+        command = guest(binaries / "kube-controller-manager", folder, Path(cp.kubeconfig), elect=False)
         with running(command, folder / "log"):
             cp.client.wait(lambda: cp.client.list("v1/ServiceAccount", scenarios.NAMESPACE), 60, "the default account")
             time.sleep(QUIET)  # its informers are there

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.kubectl import find_kubectl
-from tests.interop.conformance.real import running
+from tests.interop.conformance.real import guest, running
 
 pytestmark = pytest.mark.interop
 SECONDS = 60.0
@@ -56,23 +56,14 @@ def plane(tmp_path_factory):
     made = Plane(folder)
     ours = [sys.executable, "-c", RUN, "run", "--listen", "127.0.0.1:0", "--store", "memory:", "--virtual-nodes", "3"]
     ours += ["--kubeconfig", str(made.kubeconfig), "--disable-controllers", "*,kube-scheduler"]
-    access = [f"--{use}kubeconfig={made.kubeconfig}" for use in ("", "authentication-", "authorization-")]
     with ExitStack() as stack:
         stack.enter_context(running(ours, folder / "steersman.log"))
         end = time.monotonic() + SECONDS
         while not made.kubeconfig.exists():
             assert time.monotonic() < end, (folder / "steersman.log").read_text()
             time.sleep(0.1)
-        key = folder / "accounts.key"
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-        for name, more in (
-            ("kube-scheduler", []),
-            (
-                "kube-controller-manager",
-                [f"--service-account-private-key-file={key}", f"--flex-volume-plugin-dir={folder / 'flex'}"],
-            ),
-        ):
-            command = [str(BINARIES / name), *access, "--secure-port=0", "--leader-elect=true", *more]
+        for name in ("kube-scheduler", "kube-controller-manager"):
+            command = guest(BINARIES / name, folder, made.kubeconfig, elect=True)
             stack.enter_context(running(command, folder / f"{name}.log"))
         yield made
 

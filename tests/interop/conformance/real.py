@@ -66,6 +66,17 @@ def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
                 process.wait()
 
 
+def guest(program: Path, folder: Path, kubeconfig: Path, elect: bool) -> list[str]:
+    """The command of a kube-scheduler or kube-controller-manager that works on the server of a kubeconfig."""
+    access = [f"--{use}kubeconfig={kubeconfig}" for use in ("", "authentication-", "authorization-")]
+    more = []
+    if program.name == "kube-controller-manager":
+        key = folder / "accounts.key"
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        more = [f"--service-account-private-key-file={key}", f"--flex-volume-plugin-dir={folder / 'flex'}"]
+    return [str(program), *access, "--secure-port=0", f"--leader-elect={str(elect).lower()}", *more]
+
+
 @contextmanager
 def real_server(binaries: Path, folder: Path, extra: Sequence[str] = (), prefix: Sequence[str] = ()) -> Iterator[Real]:
     """A kube-apiserver that is ready. `prefix` goes before both commands (taskset, say)."""
