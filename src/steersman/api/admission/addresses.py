@@ -13,7 +13,7 @@ Source of the facts: Kubernetes 1.36, `pkg/registry/core/service/storage/alloc.g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
@@ -65,11 +65,9 @@ class ServiceAddresses(Plugin):
         """The blocks of a family that addresses are given out of, the configured one first: it counts unless its own
         object says otherwise."""
         first = self.networks[family]
-        listed = list(store.list(CIDR))
-        ready = [each.value for each in listed if _is_ready(each)]
-        found = [ip_network(text) for each in ready for text in each["spec"]["cidrs"]]
-        if not any(each.key.name == DEFAULT_CIDR for each in listed):
-            found.append(first)
+        found, is_listed = store.derived(CIDR, _ready_blocks) or ((), False)
+        if not is_listed:
+            found = (*found, first)
         mine = dict.fromkeys(block for block in found if block.version == first.version)
         return sorted(mine, key=lambda block: block != first)
 
@@ -172,6 +170,14 @@ def _check_families(draw: _Draw, spec: Mapping[str, Any], given: Mapping[str, An
     if spec.get("ipFamilyPolicy") == service_spec.REQUIRE and len(families) < 2:
         detail = "this cluster is not configured for dual-stack services"
         raise draw.invalid("spec.ipFamilyPolicy", service_spec.REQUIRE, detail)
+
+
+def _ready_blocks(objects: Iterable[Object]) -> tuple[tuple[Network, ...], bool]:
+    """The blocks of the ServiceCIDRs that are ready; and whether the configured ones have an object, ready or not."""
+    listed = tuple(objects)
+    ready = [each.value for each in listed if _is_ready(each)]
+    blocks = tuple([ip_network(text) for each in ready for text in each["spec"]["cidrs"]])
+    return blocks, any(each.key.name == DEFAULT_CIDR for each in listed)
 
 
 def _is_ready(block: Object) -> bool:
