@@ -6,7 +6,6 @@ the controller of that name does it: roles made here have them from the start, s
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -17,6 +16,7 @@ from steersman.api import write
 from steersman.api.access.rbac import GROUP, rules_of, uncovered
 from steersman.api.by import By
 from steersman.api.kinds import Kind
+from steersman.api.schema import packaged
 from steersman.api.select import LabelSelector
 from steersman.api.times import time_text
 from steersman.kernel.effect import MICRO
@@ -31,8 +31,7 @@ BOOTSTRAPPING: Final = "kubernetes.io/bootstrapping"
 @cache
 def default_policy() -> tuple[tuple[Key, Mapping[str, Any]], ...]:
     """Slot and body of every default role and binding, in the order of kind, namespace and name; one per process."""
-    packed = importlib.resources.files("steersman.api").joinpath("data/policy.json").read_bytes()
-    bodies = [_body(facts) for facts in orjson.loads(packed)]
+    bodies = [_body(facts) for facts in orjson.loads(packaged("policy.json"))]
     roles = [body for body in bodies if body["kind"] == "ClusterRole"]
     for body in roles:
         if "aggregationRule" in body and "rules" not in body:

@@ -265,11 +265,15 @@ class Definitions:
         return facts
 
 
+def packaged(name: str) -> bytes:
+    """The content of a file of steersman/api/data."""
+    return importlib.resources.files("steersman.api").joinpath("data", name).read_bytes()
+
+
 @cache
 def compiled_data() -> Mapping[str, Any]:
     """The content of data/kinds.json.z: `kubernetes`, `sources`, `kinds`, `definitions` (data/README.md)."""
-    packed = importlib.resources.files("steersman.api").joinpath("data/kinds.json.z").read_bytes()
-    data: Mapping[str, Any] = orjson.loads(zlib.decompress(packed))
+    data: Mapping[str, Any] = orjson.loads(zlib.decompress(packaged("kinds.json.z")))
     return data
 
 

@@ -6,23 +6,20 @@ The table, data/structs.json, is made by scripts/compile_structs.py.
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 import orjson
 
-from steersman.api.schema import Schema
+from steersman.api.schema import Schema, packaged
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    found: Mapping[str, Mapping[str, Any]] = orjson.loads(
-        importlib.resources.files("steersman.api").joinpath("data/structs.json").read_bytes()
-    )
+    found: Mapping[str, Mapping[str, Any]] = orjson.loads(packaged("structs.json"))
     return found
 
 

@@ -8,7 +8,6 @@ left out.
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Mapping
 from functools import cache
 from operator import is_not
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api.schema import Schema
+from steersman.api.schema import Schema, packaged
 from steersman.kernel.value import EMPTY, Frozen, FrozenList, freeze
 
 COMPLETE: Final = frozenset({"io.k8s.api.core.v1.PodSpec"})
@@ -57,9 +56,7 @@ _plans: dict[int, tuple[Schema, _Plan]] = {}
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    found: Mapping[str, Mapping[str, Any]] = orjson.loads(
-        importlib.resources.files("steersman.api").joinpath("data/zeros.json").read_bytes()
-    )
+    found: Mapping[str, Mapping[str, Any]] = orjson.loads(packaged("zeros.json"))
     return {name: {field: freeze(value) for field, value in fields.items()} for name, fields in found.items()}
 
 
