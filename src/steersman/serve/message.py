@@ -200,26 +200,27 @@ def response_head(response: Response) -> bytes:
     """
     headers = response.headers
     items = headers.items() if isinstance(headers, Mapping) else headers
-    return _encoded(response.status, tuple(items))
+    return _status_line(response.status) + b"".join([_line(name, value) for name, value in items])
 
 
-@lru_cache(maxsize=256)  # handlers repeat few combinations; ETags and the like fall out at the old end
-def _encoded(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
+@lru_cache(maxsize=64)
+def _status_line(status: int) -> bytes:
     if not 200 <= status <= 599 and status != 101:
         raise ValueError(f"response status {status} is neither 101 nor in 200..599")
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
         phrase = "Unknown"
-    lines = [f"HTTP/1.1 {status} {phrase}"]
-    for name, value in headers:
-        if not name or not set(name) <= TOKEN:
-            raise ValueError(f"response header name {name!r} is not a token")
-        if not _FORBIDDEN.isdisjoint(value):
-            raise ValueError(f"response header {name} has a control character in its value")
-        if name.lower() not in _FRAMING:
-            lines.append(f"{name}: {value}")
-    return "\r\n".join(lines).encode() + b"\r\n"
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+@lru_cache(maxsize=256)  # answers repeat few lines; their ids, ETags and the like fall out at the old end
+def _line(name: str, value: str) -> bytes:
+    if not name or not set(name) <= TOKEN:
+        raise ValueError(f"response header name {name!r} is not a token")
+    if not _FORBIDDEN.isdisjoint(value):
+        raise ValueError(f"response header {name} has a control character in its value")
+    return b"" if name.lower() in _FRAMING else f"{name}: {value}\r\n".encode()
 
 
 # RFC 9110 §5.6.2 and §5.5.
