@@ -59,9 +59,9 @@ def read_object(content_type: str, data: bytes, default: tuple[str, str] | None 
     media = media_type(content_type) or JSON
     try:
         if media == JSON:
-            return _object(read_json(data), default, "couldn't get version/kind; json parse error: ")
+            return _object(read_json(data), default)
         if media in (YAML, "application/x-yaml", "text/yaml"):
-            return _object(_from_yaml(data), default, "")
+            return _object(_from_yaml(data), default)
         if media == PROTOBUF and default is not None:
             return Body(read_protobuf(data, default))
     except errors.BadRequest as unread:
@@ -73,7 +73,7 @@ def read_object(content_type: str, data: bytes, default: tuple[str, str] | None 
     raise _unsupported(media, (JSON, YAML) if default is None else (JSON, YAML, PROTOBUF))
 
 
-def _object(body: Body, default: tuple[str, str] | None, said: str) -> Body:
+def _object(body: Body, default: tuple[str, str] | None) -> Body:
     """A body that is an object; null is an empty one, as in Go."""
     if isinstance(body.value, dict):
         return body
