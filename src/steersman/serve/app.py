@@ -72,7 +72,7 @@ from steersman.serve.table.columns import columns_of
 from steersman.serve.table.computed import COMPUTED, Seen, objects
 from steersman.serve.telemetry import CONTENT_TYPE as METRICS_TYPE
 from steersman.serve.telemetry import Asked, Telemetry
-from steersman.serve.upstream.aggregator import Aggregator, Remote
+from steersman.serve.upstream.aggregator import Aggregator
 from steersman.serve.upstream.proxy import proxied
 from steersman.serve.virtual import VirtualStreams
 from steersman.serve.watch import Watch
@@ -186,7 +186,7 @@ class App:
         if request.trail is not None:
             request.trail.decided(self.access.decide(user, ask))
         self.access.authorize(user, ask)
-        remote = self._remote(segments)
+        remote = self.aggregator.behind(segments)
         if remote is not None:
             return await self.aggregator.answer(remote, request, user)
         if not ask.path:
@@ -208,15 +208,6 @@ class App:
         if segments == ["openapi", "v2"]:
             return await self._current()[3].answer(request)
         return self._document(request, segments)
-
-    def _remote(self, segments: list[str]) -> Remote | None:
-        """Who else answers to a path, if somebody does."""
-        remotes = self.aggregator.remotes()
-        if not remotes:
-            return None
-        if segments[:2] == ["openapi", "v3"]:
-            segments = segments[2:] if len(segments) == 5 else []
-        return remotes.get((segments[1], segments[2])) if segments[:1] == ["apis"] and len(segments) > 2 else None
 
     def _current(self) -> tuple[Served, Discovery, OpenApi, OpenApiV2]:
         """What is served, made anew when the registry of kinds is another one."""

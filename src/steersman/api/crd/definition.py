@@ -25,7 +25,7 @@ REMEMBERED: Final = 512
 
 
 def condition_holds(status: Any, name: str) -> bool:
-    """Whether a definition's condition is True."""
+    """Whether a condition of an object with this status is True."""
     conditions = (status or EMPTY).get("conditions") or ()
     return any(found.get("type") == name and found.get("status") == "True" for found in conditions)
 

@@ -24,6 +24,7 @@ import orjson
 
 from steersman.api import errors
 from steersman.api.access.user import MASTERS, User
+from steersman.api.crd.definition import condition_holds
 from steersman.api.endpoints import SLICE, Endpoint, endpoints, slices
 from steersman.api.rules.registration_rules import GK
 from steersman.api.times import time_text
@@ -146,6 +147,15 @@ class Aggregator:
                 self.changes += 1
         return self._remotes
 
+    def behind(self, segments: list[str]) -> Remote | None:
+        """Who answers to a path, if that is not this server."""
+        remotes = self.remotes()
+        if not remotes:
+            return None
+        if segments[:2] == ["openapi", "v3"]:
+            segments = segments[2:] if len(segments) == 5 else []
+        return remotes.get((segments[1], segments[2])) if segments[:1] == ["apis"] and len(segments) > 2 else None
+
     def elsewhere(self) -> list[Elsewhere]:
         """The same, for discovery."""
         return [
@@ -167,7 +177,7 @@ class Aggregator:
             response = await self._asked(remote, request.method, target, headers, request.body, request.upgrade)
         except _Nowhere:
             return text_answer(f"{UNAVAILABLE}\n", 503)
-        except (Failed, errors.ApiError, OSError) as error:
+        except UNREACHED as error:
             return text_answer(f"error trying to reach service: {_told(error)}\n", 503)
         if 300 <= response.status < 400 and "location" in dict(response.headers):
             if not isinstance(response.body, bytes):
@@ -284,7 +294,7 @@ class Aggregator:
             return Found(
                 "False", "FailedDiscoveryCheck", f"failing or missing response from {url}: bad status from {url}: {bad}"
             )
-        except (Failed, _Nowhere, errors.ApiError, OSError, ssl.SSLError, TimeoutError) as error:
+        except UNREACHED as error:
             return Found("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {_told(error)}")
         listed = document.get("resources") if isinstance(document, dict) else None
         resources = tuple(each for each in listed or () if isinstance(each, dict) and each.get("name"))
@@ -296,17 +306,7 @@ class Aggregator:
             document = await self._document(remote, "/openapi/v3")
             found = document["paths"][f"apis/{gv[0]}/{gv[1]}"]
             return {"serverRelativeURL": str(found["serverRelativeURL"])}
-        except (
-            KeyError,
-            TypeError,
-            Failed,
-            _BadStatus,
-            _Nowhere,
-            errors.ApiError,
-            OSError,
-            ssl.SSLError,
-            TimeoutError,
-        ):
+        except (KeyError, TypeError, _BadStatus, *UNREACHED):
             return {}
 
     async def _document(self, remote: Remote, path: str) -> Any:
@@ -359,8 +359,7 @@ def _told(error: Exception) -> str:
 
 
 def _is_available(obj: Object) -> bool:
-    conditions = (obj.status_value or EMPTY).get("conditions") or ()
-    return any(each.get("type") == "Available" and each.get("status") == "True" for each in conditions)
+    return condition_holds(obj.status_value, "Available")
 
 
 def identity(user: User) -> Headers:
