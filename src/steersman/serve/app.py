@@ -183,9 +183,7 @@ class App:
         ask = asked(request, segments)
         await self.access.prepare(request)
         user = self.access.user_of(request, ask)
-        if request.trail is not None:
-            request.trail.decided(self.access.decide(user, ask))
-        self.access.authorize(user, ask)
+        self.access.authorize(request, user, ask)
         remote = self.aggregator.behind(segments)
         if remote is not None:
             return await self.aggregator.answer(remote, request, user)

@@ -84,9 +84,13 @@ class Access:
         """Whether a user may do that now."""
         return self.rbac.decide(self.backend.store, user, ask)
 
-    def authorize(self, user: User, ask: Ask) -> None:
-        """Raises ApiError 403 unless the user may."""
-        self._check(user, ask)
+    def authorize(self, request: Request, user: User, ask: Ask) -> None:
+        """Raises ApiError 403 unless the user may; what is decided of `ask` goes into the request's trail."""
+        decision = self.decide(user, ask)
+        if request.trail is not None:
+            request.trail.decided(decision)
+        if not decision.allowed:
+            raise forbidden(user, ask, decision.reason)
         if ask.part in STREAMS and ask.verb == "get":  # a WebSocket begins with GET, and yet is no reading
             self._check(user, ask._replace(verb="create"))
 
