@@ -10,7 +10,6 @@ go-oidc 2.5 (times, order of the checks, wording).
 from __future__ import annotations
 
 import asyncio
-import binascii
 import hashlib
 import logging
 import ssl
@@ -20,7 +19,6 @@ from typing import Any, Final, NamedTuple
 import httptools
 import orjson
 
-from steersman.api.access.jose import unb64
 from steersman.api.access.user import User
 from steersman.api.cel.values import MAX_TIME, NANO
 from steersman.api.times import time_text
@@ -29,7 +27,7 @@ from steersman.serve.credentials.accounts import Rejected, listed
 from steersman.serve.credentials.issuers.keys import ALGORITHMS, Key, read_keys, signed_by
 from steersman.serve.credentials.issuers.meaning import user_of
 from steersman.serve.credentials.issuers.settings import NOBODY, Issuer, Settings, address_problems
-from steersman.serve.credentials.signer import MAX_TOKEN
+from steersman.serve.credentials.signer import has_form, taken_apart
 from steersman.serve.outgoing import Failed, fetched
 
 FETCH_SECONDS: Final = 10.0
@@ -61,17 +59,8 @@ class Token(NamedTuple):
 
 def parsed(text: str) -> Token | None:
     """The parts of a token; None for any other text."""
-    if len(text) > MAX_TOKEN or text.count(".") != 2 or not text.isascii():
-        return None
-    head, body, mark = text.split(".")
-    try:
-        header, claims = orjson.loads(unb64(head)), orjson.loads(unb64(body))
-        signature = unb64(mark)
-    except (ValueError, binascii.Error):
-        return None
-    if not isinstance(header, dict) or not isinstance(claims, dict):
-        return None
-    return Token(text, header, claims, signature)
+    parts = taken_apart(text) if has_form(text) else None
+    return None if parts is None else Token(text, *parts)
 
 
 class _Known(NamedTuple):
@@ -211,11 +200,12 @@ class Issuers:
     """All of them, and whether anybody may be nobody. What is believed may change while it is used."""
 
     def __init__(self, settings: Settings = NOBODY) -> None:
+        self.providers: dict[str, Provider] = {}
         self.use(settings)
 
     def use(self, settings: Settings) -> None:
         """From now on these are believed. The keys of those that stay are kept."""
-        before = getattr(self, "providers", {})
+        before = self.providers
         self.settings = settings
         self.providers = {issuer.url: Provider(issuer) for issuer in settings.issuers}
         for url, provider in self.providers.items():
@@ -229,16 +219,14 @@ class Issuers:
 
     def lacks(self, text: str) -> bool:
         """Whether `prepare` has something to do for a token."""
-        token = parsed(text) if self.providers else None
-        provider = None if token is None else self.providers.get(token.issuer)
-        return token is not None and provider is not None and provider.lacks(token)
+        found = self._of(text)
+        return found is not None and found[0].lacks(found[1])
 
     async def prepare(self, text: str) -> None:
         """Fetches what is needed to judge a token, if it may be fetched."""
-        token = parsed(text) if self.providers else None
-        provider = None if token is None else self.providers.get(token.issuer)
-        if token is not None and provider is not None and provider.lacks(token):
-            await provider.fetch()
+        found = self._of(text)
+        if found is not None and found[0].lacks(found[1]):
+            await found[0].fetch()
 
     async def warm(self) -> None:
         """Fetches the keys of all, so that the first tokens need not wait."""
@@ -247,6 +235,11 @@ class Issuers:
     def user(self, text: str, now: int) -> User | None:
         """Whom a token stands for; None where it is none of these issuers'. `now` in microseconds. Raises
         `Rejected`."""
+        found = self._of(text)
+        return None if found is None else found[0].user(found[1], now // MICRO)
+
+    def _of(self, text: str) -> tuple[Provider, Token] | None:
+        """A token taken apart, and whose it is said to be; None where it is none of theirs."""
         token = parsed(text) if self.providers else None
         provider = None if token is None else self.providers.get(token.issuer)
-        return None if token is None or provider is None else provider.user(token, now // MICRO)
+        return None if token is None or provider is None else (provider, token)
