@@ -148,28 +148,25 @@ _BODY: Final[Fields] = {
     "required": (4, _plain),
     "schema": (5, _schema),
 }
-_QUERY: Final[Fields] = {
-    "required": (1, _plain),
-    "in": (2, _text),
-    "description": (3, _text),
-    "name": (4, _text),
-    "type": (6, _text),
-    "format": (7, _text),
-    "default": (10, _value),
-    **_bounds(11),
-    "enum": (21, _any),
-}
-_PATH: Final[Fields] = {
-    "required": (1, _plain),
-    "in": (2, _text),
-    "description": (3, _text),
-    "name": (4, _text),
-    "type": (5, _text),
-    "format": (6, _text),
-    "default": (9, _value),
-    **_bounds(10),
-    "enum": (20, _any),
-}
+
+
+def _outside(first: int) -> Fields:
+    """A parameter that is not in the body; `first` is the number of its type, from which on the two kinds differ."""
+    return {
+        "required": (1, _plain),
+        "in": (2, _text),
+        "description": (3, _text),
+        "name": (4, _text),
+        "type": (first, _text),
+        "format": (first + 1, _text),
+        "default": (first + 4, _value),
+        **_bounds(first + 5),
+        "enum": (first + 15, _any),
+    }
+
+
+_QUERY: Final = _outside(6)
+_PATH: Final = _outside(5)
 
 
 def _parameter(value: Any) -> bytes:
@@ -200,7 +197,7 @@ _OPERATION: Final[Fields] = {
     "schemes": (10, _text),
     "deprecated": (11, _plain),
 }
-_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
+METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
 def _operation(value: Any) -> bytes:
@@ -208,7 +205,7 @@ def _operation(value: Any) -> bytes:
 
 
 _ITEM: Final[Fields] = {
-    **{method: (2 + place, _operation) for place, method in enumerate(_METHODS)},
+    **{method: (2 + place, _operation) for place, method in enumerate(METHODS)},
     "parameters": (9, _parameter),
 }
 

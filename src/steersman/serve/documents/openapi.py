@@ -25,6 +25,7 @@ from steersman.serve.documents.overlay import laid_over, overlays, overlays_dige
 from steersman.serve.message import Request, Response
 from steersman.serve.served import PROXY, Part, Served, parts_of
 
+INFO: Final = {"title": "Kubernetes", "version": "v1.36.0"}
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 ACTIONS: Final = {
     "get": "get",
@@ -207,7 +208,7 @@ def document(path: str, kinds: Sequence[Kind], texts: Mapping[str, Any]) -> dict
     }
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "v1.36.0"},
+        "info": INFO,
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": schemas},
     }

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import errors
-from steersman.serve.documents.gnostic import document_bytes
-from steersman.serve.documents.openapi import OpenApi
+from steersman.serve.documents.gnostic import METHODS, document_bytes
+from steersman.serve.documents.openapi import INFO, OpenApi
 from steersman.serve.documents.openapi_schema import PREFIX
 from steersman.serve.message import Request, Response
 
@@ -33,7 +33,6 @@ _FORMS: Final = {
     PROTOBUF: PROTOBUF,
     OLD_PROTOBUF: PROTOBUF,
 }
-_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _PRODUCED: Final = [JSON]
 _UNKNOWN: Final = "x-kubernetes-preserve-unknown-fields"
 _DROPPED: Final = ("default", "nullable", "allOf", "anyOf", "oneOf", "not")
@@ -101,7 +100,7 @@ def document(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     token = {"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "v1.36.0"},
+        "info": INFO,
         "paths": dict(sorted(paths.items())),
         "definitions": dict(sorted(definitions.items())),
         "securityDefinitions": {"BearerToken": token},
@@ -141,7 +140,7 @@ def converted(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _path(item: Mapping[str, Any]) -> dict[str, Any]:
-    out = {method: _operation(item[method]) for method in _METHODS if method in item}
+    out = {method: _operation(item[method]) for method in METHODS if method in item}
     return {**out, "parameters": _parameters(item.get("parameters", ()))}
 
 
