@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import aclosing
 from functools import cmp_to_key, lru_cache
 from itertools import takewhile
 from typing import Any, ClassVar, Final
@@ -54,13 +55,15 @@ async def in_yaml(path: str, response: Response) -> Response:
     return Response(response.status, sent, text)
 
 
-async def _gathered(pieces: Any) -> bytes:
-    found, size = [], 0
-    async for piece in pieces:
-        size += len(piece)
-        if size <= MAX_BYTES:
-            found.append(bytes(piece))
-    return b"".join(found) if size <= MAX_BYTES else bytes(MAX_BYTES + 1)
+async def _gathered(body: Any) -> bytes:
+    """All of a body; of one that has more than MAX_BYTES no more than shows that."""
+    found = bytearray()
+    async with aclosing(body) as pieces:
+        async for piece in pieces:
+            found += piece
+            if len(found) > MAX_BYTES:
+                break
+    return bytes(found)
 
 
 def written(body: bytes) -> bytes:
