@@ -38,7 +38,8 @@ from steersman.serve.answer import text_answer
 from steersman.serve.backend import Backend
 from steersman.serve.documents.discovery import Elsewhere
 from steersman.serve.message import Request, Response
-from steersman.serve.upstream.exchange import Failed, Headers, Sent, exchanged, forwarded
+from steersman.serve.outgoing import Failed
+from steersman.serve.upstream.exchange import Headers, Sent, exchanged, forwarded
 from steersman.serve.upstream.services import reached
 
 AGGREGATOR: Final = User("system:kube-aggregator", (MASTERS,))

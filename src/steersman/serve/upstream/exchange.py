@@ -14,12 +14,10 @@ from typing import Final, NamedTuple
 import httptools
 
 from steersman.serve.message import TOKEN, Request, Response
+from steersman.serve.outgoing import CHUNK, MAX_HEADERS, Failed
 from steersman.serve.streams.pipe import Pipe
 from steersman.serve.upstream.line import Line
 
-MAX_HEAD: Final = 64 << 10
-"""Bytes of status line and headers."""
-CHUNK: Final = 64 << 10
 HOP_BY_HOP: Final = frozenset(
     {
         "connection",
@@ -38,10 +36,6 @@ _OURS: Final = HOP_BY_HOP | {"host", "content-length", "expect"}
 _CLAIMS: Final = ("x-remote-", "impersonate-")
 """What headers begin with that say who asks: no client may say it to others in our name."""
 Headers = list[tuple[str, str]]
-
-
-class Failed(Exception):
-    """The other side gave no answer that could be understood; the text says what it did."""
 
 
 class Sent(NamedTuple):
@@ -79,7 +73,7 @@ class _Answer:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.size += len(name) + len(value)
-        if self.size > MAX_HEAD:
+        if self.size > MAX_HEADERS:
             raise Failed("the answer has too many headers")
         if not self.begun:
             self.headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
@@ -122,7 +116,7 @@ async def _exchanged(line: Line, sent: Sent) -> Response:
         read += len(data)
         if not data:
             raise Failed("EOF")
-        if read > MAX_HEAD + CHUNK:
+        if read > MAX_HEADERS + CHUNK:
             raise Failed("the answer has too many headers")
         rest = _fed(parser, data)
     if answer.status == 101:

@@ -21,9 +21,10 @@ from steersman.kernel.value import EMPTY
 from steersman.serve.backend import Backend
 from steersman.serve.kubelet import KUBELET
 from steersman.serve.message import Request, Response
+from steersman.serve.outgoing import Failed
 from steersman.serve.route import Route
 from steersman.serve.streams.target import existing_pod, on_its_node
-from steersman.serve.upstream.exchange import Failed, Sent, exchanged, forwarded
+from steersman.serve.upstream.exchange import Sent, exchanged, forwarded
 from steersman.serve.upstream.line import Line, tunnelled
 
 METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
