@@ -21,6 +21,7 @@ from steersman.api import (
     go_json,
     immutable,
     pod_parts,
+    preconditions,
     status_part,
     validate,
 )
@@ -89,7 +90,7 @@ def refuse(kind: Kind, name: str, finding: Finding, validation: str, warnings: l
     A value of the wrong type cannot be decoded into a built-in kind, which is a 400 there; in a custom kind it breaks
     the schema, a 422. `said`: what Go's decoder would say of the former.
     """
-    handled = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    handled = preconditions.handled(kind)
     wrong = () if kind.custom else [cause for cause in finding.causes if cause.reason == WRONG_TYPE]
     if wrong:
         raise errors.bad_request(f"{handled}: {said or ', '.join([str(cause) for cause in wrong])}")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.api.events import Note, about_pod
+from steersman.api.references import CONTAINERS
 from steersman.api.times import MICRO
 from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY
@@ -19,7 +20,6 @@ from steersman.nodes.status import ACCEPT, START, next_edge
 KUBELET: Final = "kubelet"
 THERE: Final = 'Container image "{}" already present on machine and can be accessed by the pod'
 PULLED: Final = 'Successfully pulled image "{}" in {} ({} including waiting). Image size: 0 bytes.'
-_PLACES: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def notes(old: Object | None, new: Object, stages: Stages, draw: Draw) -> Iterator[Note]:
@@ -47,7 +47,7 @@ def notes(old: Object | None, new: Object, stages: Stages, draw: Draw) -> Iterat
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Each container, and the path by which events name it."""
-    for place in _PLACES:
+    for place in CONTAINERS:
         for container in pod["spec"].get(place) or ():
             yield container, f"spec.{place}{{{container['name']}}}"
 

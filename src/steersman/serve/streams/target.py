@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from steersman.api import errors
+from steersman.api.references import CONTAINERS
 from steersman.kernel.changelog import Gone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.streams import Target
 from steersman.serve.backend import Backend
 
 POD: Final = ("", "Pod")
-_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def existing_pod(backend: Backend, namespace: str, name: str) -> Object:
@@ -27,7 +27,7 @@ def existing_pod(backend: Backend, namespace: str, name: str) -> Object:
 def container_of(pod: Object, asked: str) -> str:
     """The container that was asked for, or the only one. Raises ApiError 400."""
     spec: Mapping[str, Any] = pod.value["spec"]
-    names = [each["name"] for field in _LISTS for each in spec.get(field) or ()]
+    names = [each["name"] for field in CONTAINERS for each in spec.get(field) or ()]
     if asked:
         if asked not in names:
             raise errors.bad_request(f"container {asked} is not valid for pod {pod.key.name}")
