@@ -7,11 +7,12 @@ its pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.api import quantity
 from steersman.api.quantity import QuantityError
+from steersman.kernel.object import Object
 from steersman.kernel.value import EMPTY, freeze
 
 CPU: Final = "kwok.x-k8s.io/usage-cpu"
@@ -33,6 +34,16 @@ def container_use(pod: Mapping[str, Any]) -> Use:
     annotations = (pod.get("metadata") or EMPTY).get("annotations") or EMPTY
     cpu, memory = _nano(annotations.get(CPU)), _nano(annotations.get(MEMORY))
     return Use(LEAST.cpu if cpu is None else cpu, LEAST.memory if memory is None else memory // quantity.NANO)
+
+
+def running(pods: Iterable[Object]) -> Iterator[tuple[Object, list[str], Use]]:
+    """Those of the pods that run on a node, their containers, and what each of these uses."""
+    for pod in pods:
+        status = pod.status_value
+        if pod.node is None or status is None or status.get("phase") != "Running":
+            continue
+        spec = pod.spec_value or EMPTY
+        yield pod, [container["name"] for container in spec.get("containers") or ()], container_use(pod.value)
 
 
 def _nano(text: str | None) -> int | None:

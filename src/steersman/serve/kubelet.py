@@ -13,9 +13,8 @@ import httptools
 import orjson
 
 from steersman.api.times import time_text
-from steersman.kernel.object import Object
 from steersman.kernel.streams import Duplex, Site
-from steersman.nodes.usage import container_use
+from steersman.nodes.usage import running
 
 KUBELET: Final = 10250
 MAX_HEAD: Final = 64 << 10
@@ -75,16 +74,10 @@ def _pods(site: Site) -> tuple[str, bytes]:
     return JSON, orjson.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}, default=dict)
 
 
-def _running(pod: Object) -> bool:
-    return bool((pod.status_value or {}).get("phase") == "Running")
-
-
 def _summary(site: Site) -> tuple[str, bytes]:
     now = time_text(int(time.time()))
     pods, sums = [], [0, 0]
-    for pod in filter(_running, site.pods()):
-        use = container_use(pod.value)
-        names = [each["name"] for each in (pod.spec_value or {}).get("containers") or ()]
+    for pod, names, use in running(site.pods()):
         sums = [sums[0] + use.cpu * len(names), sums[1] + use.memory * len(names)]
         meta = pod.metadata
         pods.append(

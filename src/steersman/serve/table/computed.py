@@ -18,7 +18,7 @@ from steersman.kernel.effect import MICRO
 from steersman.kernel.object import Key, Object, Section
 from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen, freeze
-from steersman.nodes.usage import Use, container_use
+from steersman.nodes.usage import running
 
 GK = tuple[str, str]
 METRICS: Final = "metrics.k8s.io"
@@ -85,18 +85,8 @@ def _usage(cpu: int, memory: int) -> dict[str, str]:
     return {"cpu": f"{cpu}n", "memory": f"{memory // 1024}Ki"}
 
 
-def _pods(seen: Seen) -> Iterator[tuple[Object, list[str], Use]]:
-    """Running pods, their containers that run, and what each of these uses."""
-    for pod in seen.store.list(("", "Pod")):
-        status = pod.status_value
-        if pod.node is None or status is None or status.get("phase") != "Running":
-            continue
-        spec = pod.spec_value or {}
-        yield pod, [container["name"] for container in spec.get("containers") or ()], container_use(pod.value)
-
-
 def _pod_metrics(kind: Kind, seen: Seen) -> Iterator[Object]:
-    for pod, names, use in _pods(seen):
+    for pod, names, use in running(seen.store.list(("", "Pod"))):
         containers = [{"name": name, "usage": _usage(*use)} for name in names]
         rest = {"timestamp": time_text(seen.now // MICRO), "window": WINDOW, "containers": containers}
         yield _object(kind, _measured(pod, seen), seen.store.rev, rest)
@@ -104,7 +94,7 @@ def _pod_metrics(kind: Kind, seen: Seen) -> Iterator[Object]:
 
 def _node_metrics(kind: Kind, seen: Seen) -> Iterator[Object]:
     used: dict[str, list[int]] = {}
-    for pod, names, use in _pods(seen):
+    for pod, names, use in running(seen.store.list(("", "Pod"))):
         sums = used.setdefault(str(pod.node), [0, 0])
         sums[0] += len(names) * use.cpu
         sums[1] += len(names) * use.memory
