@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import enum
 import uuid
@@ -10,7 +11,7 @@ import pytest
 
 from steersman.api import known
 from steersman.api.errors import ApiError
-from steersman.kernel.effect import Request
+from steersman.kernel.effect import Reply, Request
 from steersman.kernel.object import Key, Object
 from tests.serve.mutate import WIDGETS
 from tests.serve.plane import Plane
@@ -85,3 +86,18 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         world.made({"size": size % 99})
     tables = [table for _, table in known._kinds.values()]
     assert len(tables) <= 4 and all(len(table) <= 4 for table in tables)
+
+
+def test_the_advice_about_a_spec_is_given_to_everybody_who_sends_it():
+    plane = Plane()
+    ports = [{"containerPort": 8080, "name": "a"}, {"containerPort": 8080, "name": "b"}]
+    spec = {"containers": [{"name": "web", "image": "web:1", "ports": ports}]}
+
+    def made(name: str, **options: str) -> Reply:
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": copy.deepcopy(spec)}
+        key = Key("", "Pod", "default", name)
+        return plane.backend.write_now(Request("create", key, body, actor="a", now=plane.time, options=options))
+
+    first, second, third = made("web-1"), made("web-2"), made("web-3", validation="Ignore")
+    assert first.obj.spec is second.obj.spec is third.obj.spec
+    assert len(first.warnings) == 1 and first.warnings == second.warnings == third.warnings

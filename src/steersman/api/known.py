@@ -12,6 +12,7 @@ import marshal
 from contextlib import suppress
 from typing import Any, Final
 
+from steersman.api.advice import Advice
 from steersman.api.schema import Schema
 from steersman.kernel.object import Section
 from steersman.kernel.value import Frozen
@@ -23,14 +24,16 @@ MAX_BYTES: Final = 32 << 10
 MAX_SHARED: Final = 1 << 16
 PLAIN: Final = 2
 """The version of marshal's format that has no references: equal values have equal bytes."""
+NOTHING: Final[tuple[None, tuple[Advice, ...]]] = (None, ())
 _shared: dict[Any, Any] = {}
-_kinds: dict[int, tuple[Schema, dict[bytes, Section]]] = {}
+_kinds: dict[int, tuple[Schema, dict[bytes, tuple[Section, tuple[Advice, ...]]]]] = {}
 
 
 class Known:
-    """One look at the table: `section` is what is known of a spec that was sent; else `keep` makes it known."""
+    """One look at the table: `section` is what is known of a spec that was sent, and `advice` what its writer is told;
+    else `keep` makes it known."""
 
-    __slots__ = ("_table", "_text", "section")
+    __slots__ = ("_table", "_text", "advice", "section")
 
     def __init__(self, schema: Schema, value: dict[str, Any]) -> None:
         found = _kinds.get(id(schema))
@@ -42,14 +45,15 @@ class Known:
         self._text = b""
         with suppress(ValueError):  # something that is no JSON: intake says what; or parts that are frozen already
             self._text = marshal.dumps(value, PLAIN)
-        self.section = self._table.get(self._text)
+        self.section: Section | None
+        self.section, self.advice = self._table.get(self._text, NOTHING)
 
-    def keep(self, section: Section) -> None:
-        """Remembers what came of it, which must say everything: no warning was given, and none held back."""
+    def keep(self, section: Section, advice: tuple[Advice, ...]) -> None:
+        """Remembers what came of it, which must say everything: no other warning was given, and none held back."""
         if 0 < len(self._text) <= MAX_BYTES:
             if len(self._table) >= MAX_SPECS:
                 self._table.clear()
-            self._table[self._text] = section
+            self._table[self._text] = section, advice
 
 
 def share(value: Any) -> Any:

@@ -199,6 +199,8 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
             return mark  # type: ignore[no-any-return]
     known = Known(kind.schema, value) if type(value) is dict and part == "spec" and by.past is None else None
     if known is not None and known.section is not None:
+        if by.judge:
+            warnings.extend(known.advice)
         return known.section
     told = len(warnings)
     trace: Trace | None = [] if part == "status" and not kind.custom else None
@@ -206,16 +208,18 @@ def take_section(kind: Kind, part: str, value: Any, name: str, by: By, warnings:
     if taken is None:
         return None
     section = encode(kind, name, part, Section(taken))
-    if by.judge and part == "spec":
-        warnings.extend(advice.of_spec(kind, taken))
+    complete = len(warnings) == told and by.validation != "Ignore"  # which tells of nothing it drops
+    advised = tuple(advice.of_spec(kind, taken)) if by.judge and part == "spec" else ()
+    warnings += advised
     if not by.judge or (by.past is not None and by.past.kept):
         return section
     section.valid = kind.schema
     if trace:
         section.shape = tuple(trace)
-    if known is not None and len(warnings) == told and by.validation != "Ignore":  # which tells of nothing it drops
-        known.keep(section)
-        taken.mark = section
+    if known is not None and complete:
+        known.keep(section, advised)
+        if not advised:  # which a program that sends this very value is still to be told
+            taken.mark = section
     if type(value) is Frozen and part == "spec":  # a template: the next pod made from it finds the section here
         value.mark = section
         taken.mark = section
