@@ -163,6 +163,12 @@ def test_there_are_as_many_cases_as_the_server_has_routes():
     assert len(CASES) > 500 and {case.ask.verb for case in CASES} == set(VERBS)
     parts = {case.ask.part for case in CASES}
     assert {"status", "scale", "binding", "finalize", "token", "approval"} <= parts
+    connected = {(case.ask.resource, case.ask.part, case.method) for case in CASES}
+    for resource, part in {("pods", "exec"), ("pods", "attach"), ("pods", "portforward")}:
+        assert {(resource, part, "GET"), (resource, part, "POST")} <= connected
+    for resource in ("pods", "services", "nodes"):
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            assert (resource, "proxy", method) in connected
 
 
 # -- what a matrix does not show ---------------------------------------------------------------------------------
@@ -221,6 +227,36 @@ async def test_reading_is_not_enough_for_a_stream():
         await users.plane.get(f"{PODS}/p/{part}", code=403, **bearer)
         users.grant("right", [{**get, "verbs": ["get", "create"]}], "default")
         assert (await users.plane.ask("GET", f"{PODS}/p/{part}", **bearer)).code != 403
+
+
+@in_loop
+async def test_what_is_behind_a_proxy_needs_the_right_to_the_proxy_and_admission_comes_later():
+    users = Users()
+    plane, bearer = users.plane, users.bearers["right"]
+    everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CONNECT"], "resources": ["*/*"]}]
+    checks = {"matchConstraints": {"resourceRules": everything}, "validations": [{"expression": "false"}]}
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    await plane.post(f"{policies}ies", {"metadata": {"name": "no"}, "spec": checks})
+    binding = {"policyName": "no", "validationActions": ["Deny"]}
+    await plane.post(f"{policies}ybindings", {"metadata": {"name": "no"}, "spec": binding})
+    verbs = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    for resource, home in (("pods", "default"), ("services", "default"), ("nodes", "")):
+        root = f"/api/v1/namespaces/default/{resource}" if home else f"/api/v1/{resource}"
+        for method, verb in verbs.items():
+            other = "update" if verb == "get" else "get"
+            refused = [{"verbs": [other], "apiGroups": [""], "resources": [f"{resource}/proxy", resource]}]
+            refused.append({"verbs": ["*"], "apiGroups": [""], "resources": [resource]})
+            for rules, code in ((refused, 403), ([rule(Ask(verb, "", resource, "proxy"))], 422)):
+                users.grant("right", rules, home)
+                for path in ("", "/", "/deep/er/x", "/a/../../exec"):
+                    answer = await plane.ask(method, f"{root}/x/proxy{path}", None, code, authorization=bearer)
+                    assert method == "HEAD" or (code == 422) == (b"denied request" in answer.body)
+        users.grant("right", [], home)
+    for part in ("exec", "attach", "portforward"):
+        users.grant("right", [], "default")
+        await plane.get(f"{PODS}/x/{part}", 403, authorization=bearer)
+        users.grant("right", [rule(Ask("get", "", "pods", part)), rule(Ask("create", "", "pods", part))], "default")
+        await plane.get(f"{PODS}/x/{part}", 422, authorization=bearer)
 
 
 @in_loop

@@ -14,7 +14,7 @@ from typing import Any, Final
 from steersman.api import deletion, errors, eviction, go_json, names, preconditions, versions, write
 from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
-from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt, part_of
+from steersman.api.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Attempt, part_of
 from steersman.api.bind import bind
 from steersman.api.by import Written
 from steersman.api.continuing import read_token, write_token
@@ -68,6 +68,7 @@ class Api:
             "patch": self._patch,
             "apply": self._apply,
             "delete": self._delete,
+            "connect": self._connect,
         }
 
     def begin(self, store: Store, request: Request) -> Outcome:
@@ -349,6 +350,11 @@ class Api:
         user = attempt.request.options.get("user")
         plan = self.admission.plan(attempt.store, attempt.kind.gk, attempt.operation, attempt.subresource, user)
         return then(attempt) if plan is None else plan.run(attempt, then)
+
+    def _connect(self, store: Store, request: Request, kind: Kind) -> Outcome:
+        """What admission makes of the options of a connection, as the reply's `status`; nothing is looked up."""
+        attempt = Attempt(store, request, kind, request.key, CONNECT, None, request.body)
+        return self.admitted(attempt, lambda after: Reply(200, status=after.body, warnings=after.warnings))
 
     def _delete(self, store: Store, request: Request, kind: Kind) -> Outcome:
         preconditions.check_mortal(request.key, kind)

@@ -283,14 +283,15 @@ class App:
         _check_same(ask, route, verb)
         request.labels = labels_of(route, verb)
         if proxy:
-            return await proxied(self.backend, self.streams, request, route)
+            return await proxied(Change(self.backend, route, request, user.name, user), self.streams)
         allowed = route.part.verbs if route.part else VERBS if route.kind.custom else route.kind.verbs
         needs_namespace = verb in ("create", "deletecollection") and route.kind.namespaced
         if verb not in allowed or (needs_namespace and not route.namespace):
             raise errors.ApiError(405, "MethodNotAllowed", NOT_ALLOWED, errors.Details())
         if route.part is not None and route.kind.gk == POD and route.part.name in NODE_PARTS:
-            answer = log_answer if route.part.name == "log" else connect
-            return await answer(self.backend, self.streams, request, route)
+            if route.part.name == "log":
+                return await log_answer(self.backend, self.streams, request, route)
+            return await connect(Change(self.backend, route, request, user.name, user), self.streams)
         return await self._perform(request, user, ask, route, verb)
 
     async def _perform(self, request: Request, user: User, ask: Ask, route: Route, verb: str) -> Response:

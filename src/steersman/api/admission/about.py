@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.api.access.user import User
-from steersman.api.admission.plugin import CREATE, DELETE, UPDATE, Attempt
+from steersman.api.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Attempt
 from steersman.api.kinds import Kind
 from steersman.kernel.effect import Request
 from steersman.kernel.value import freeze
@@ -21,6 +21,15 @@ PARTS: Final[Mapping[str, Mapping[str, str]]] = {
     "token": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"},
 }
 """Subresources with a kind of their own."""
+CONNECTED: Final[Mapping[tuple[str, str], str]] = {
+    ("Pod", "exec"): "PodExecOptions",
+    ("Pod", "attach"): "PodAttachOptions",
+    ("Pod", "portforward"): "PodPortForwardOptions",
+    ("Pod", "proxy"): "PodProxyOptions",
+    ("Node", "proxy"): "NodeProxyOptions",
+    ("Service", "proxy"): "ServiceProxyOptions",
+}
+"""Kind and subresource of a CONNECT to the kind of its options, which are its object."""
 
 
 def user_of(request: Request) -> User:
@@ -33,10 +42,10 @@ def request_json(attempt: Attempt, matched: Kind) -> dict[str, Any]:
     """The AdmissionRequest without uid and objects. `matched`: the kind in the version of the rule that matched."""
     kind, key, request = attempt.kind, attempt.key, attempt.request
     parts: dict[str, Any] = {
-        "kind": PARTS.get(attempt.subresource) or _kind(matched),
+        "kind": _own_kind(attempt) or _kind(matched),
         "resource": _resource(matched),
         "subResource": attempt.subresource,
-        "requestKind": PARTS.get(attempt.subresource) or _kind(kind),
+        "requestKind": _own_kind(attempt) or _kind(kind),
         "requestResource": _resource(kind),
         "requestSubResource": attempt.subresource,
         "name": key.name,
@@ -44,9 +53,16 @@ def request_json(attempt: Attempt, matched: Kind) -> dict[str, Any]:
         "operation": attempt.operation,
         "userInfo": user_of(request).json(),
         "dryRun": bool(request.options.get("dry_run")),
-        "options": _options(attempt),
+        "options": None if attempt.operation == CONNECT else _options(attempt),
     }
     return {name: part for name, part in parts.items() if part != ""}
+
+
+def _own_kind(attempt: Attempt) -> Mapping[str, str] | None:
+    """The kind of what is sent to a subresource, where it is not that of the object."""
+    if attempt.operation == CONNECT:
+        return {"group": "", "version": "v1", "kind": CONNECTED[attempt.kind.kind, attempt.subresource]}
+    return PARTS.get(attempt.subresource)
 
 
 def _kind(kind: Kind) -> dict[str, str]:

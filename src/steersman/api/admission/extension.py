@@ -34,7 +34,7 @@ class MutatingPolicies(Later):
     """See `admission.mutating_policy`."""
 
     name: ClassVar[str] = "MutatingAdmissionPolicy"
-    operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE)
+    operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, CONNECT)
     needs: ClassVar[tuple[GK, ...]] = ((GROUP, "MutatingAdmissionPolicyBinding"),)
 
     def make(self) -> Plugin:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from steersman.api import errors
-from steersman.api.admission.plugin import Attempt
+from steersman.api.admission.plugin import CONNECT, Attempt
 from steersman.api.aliases import aliases
 from steersman.api.kinds import GK, Kind, Kinds
 from steersman.api.patching.scaled import seen
@@ -134,6 +134,8 @@ class Matching:
         selector = self._objects
         if selector is None:
             return True
+        if attempt.operation == CONNECT:  # options have no metadata at all
+            return False
         if attempt.subresource == "scale":  # a Scale has no labels
             return selector.matches(None)
         if attempt.body is not None and selector.matches((attempt.body.get("metadata") or EMPTY).get("labels")):

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 from steersman.api import errors
 from steersman.api.access.authz import Rbac
 from steersman.api.admission import expressions
-from steersman.api.admission.about import from_version, in_version, user_of
+from steersman.api.admission.about import CONNECTED, from_version, in_version, user_of
 from steersman.api.admission.expressions import Composed, Evaluation, Expression, Problem, Uses, compiled
 from steersman.api.admission.match import GROUP, Matching
-from steersman.api.admission.plugin import CREATE, UPDATE, Answer, Attempt, Plugin, Verdict
+from steersman.api.admission.plugin import CONNECT, CREATE, UPDATE, Answer, Attempt, Plugin, Verdict
 from steersman.api.admission.policy import Binding, Misconfigured, bindings_by_policy, matching_of, params_of
 from steersman.api.cel.environment import CONDITIONS_BUDGET, OBJECT_BUDGET
 from steersman.api.cel.frame import Made
@@ -87,7 +87,7 @@ class MutatingAdmissionPolicy(Plugin):
 
     name: ClassVar[str] = "MutatingAdmissionPolicy"
     kinds: ClassVar[tuple[GK, ...] | None] = None
-    operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE)
+    operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, CONNECT)
     subresources: ClassVar[tuple[str, ...] | None] = None
     needs: ClassVar[tuple[GK, ...]] = (BINDING,)
 
@@ -163,6 +163,9 @@ class MutatingAdmissionPolicy(Plugin):
                 seen, kind = attempt.body, attempt.kind
                 if matched.alias is not None:
                     seen, kind = in_version(seen, matched, kind) or seen, matched
+                if attempt.operation == CONNECT and not patches:
+                    told = f"no corresponding type for /v1, Kind={CONNECTED[kind.kind, attempt.subresource]}"
+                    raise Misfit(f"error applying patch: failed to convert patch object to typed object: {told}")
                 body = _patched(seen, found) if patches else _applied(kind, seen, found)
                 if body != seen:
                     attempt = attempt._replace(body=from_version(body, matched))

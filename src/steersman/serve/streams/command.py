@@ -15,7 +15,7 @@ import orjson
 from steersman.api import errors
 from steersman.api.errors import ApiError
 from steersman.kernel.streams import Duplex, Session
-from steersman.serve.message import Query
+from steersman.serve.streams.options import Wanted
 
 log = logging.getLogger("steersman.serve.streams")
 
@@ -36,9 +36,9 @@ class Asked(NamedTuple):
     tty: bool
 
 
-def streams_of(query: Query) -> Asked:
+def streams_of(wanted: Wanted) -> Asked:
     """What an exec or attach asks for. A terminal has one output. Raises ApiError 400."""
-    stdin, stdout, stderr, tty = (query.flag(name) for name in ("stdin", "stdout", "stderr", "tty"))
+    stdin, stdout, stderr, tty = (wanted.flag(name) for name in ("stdin", "stdout", "stderr", "tty"))
     if not (stdin or stdout or (stderr and not tty)):
         raise errors.bad_request("you must specify at least 1 of stdin, stdout, stderr")
     return Asked(stdin, stdout, stderr and not tty, tty)

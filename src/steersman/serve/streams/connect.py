@@ -17,10 +17,11 @@ from steersman.kernel.object import Object
 from steersman.kernel.ports import NodeStreams
 from steersman.kernel.streams import Duplex, Session, Target
 from steersman.serve.backend import Backend
-from steersman.serve.message import Headers, Query, Request, Response
-from steersman.serve.route import Route
+from steersman.serve.change import Change
+from steersman.serve.message import Headers, Request, Response
 from steersman.serve.streams import channels, spdy_command
 from steersman.serve.streams.command import Asked, Outlet, streams_of
+from steersman.serve.streams.options import MAX_PORT, Wanted, admitted
 from steersman.serve.streams.pipe import Pipe
 from steersman.serve.streams.target import container_of, existing_pod, on_its_node
 from steersman.serve.streams.websocket import chosen, handshake, offered
@@ -35,19 +36,29 @@ MAX_PORTS: Final = 127
 Takeover = Callable[[Pipe], Awaitable[None]]
 
 
-async def connect(backend: Backend, streams: NodeStreams, request: Request, route: Route) -> Response:
+async def connect(change: Change, streams: NodeStreams) -> Response:
     """The answer to a GET or POST of pods/NAME/exec, attach or portforward. Raises ApiError."""
+    wanted = await admitted(change)
+    try:
+        return await _connected(change, streams, wanted)
+    except ApiError as error:
+        error.warnings = (*wanted.warnings, *error.warnings)
+        raise
+
+
+async def _connected(change: Change, streams: NodeStreams, wanted: Wanted) -> Response:
+    backend, request, route = change.backend, change.http, change.route
     assert route.part is not None
     pod, ports = existing_pod(backend, route.namespace, route.name), route.part.name == "portforward"
-    target = _target(backend, pod, "" if ports else container_of(pod, request.query.get("container")))
+    target = _target(backend, pod, "" if ports else container_of(pod, wanted.options.get("container") or ""))
     if not request.upgrade:
         raise errors.bad_request("Upgrade request required")
     if ports:
-        return _port_forward(streams, request, target)
-    asked = streams_of(request.query)
+        return _port_forward(streams, request, target, wanted)
+    asked = streams_of(wanted)
     session: Session
     if route.part.name == "exec":
-        command = request.query.all("command")
+        command = list(wanted.options.get("command") or ())
         if not command or not command[0]:
             raise errors.bad_request("you must specify at least one command for the container")
         headers, version = _protocol_of_command(request)
@@ -78,7 +89,7 @@ def _command(request: Request, session: Session, asked: Asked, version: int) -> 
     return carried(session, asked, version)
 
 
-def _port_forward(streams: NodeStreams, request: Request, target: Target) -> Response:
+def _port_forward(streams: NodeStreams, request: Request, target: Target, wanted: Wanted) -> Response:
     async def forward(data: Duplex, failure: Outlet, port: int) -> None:
         await _forward(streams, target, data, failure, port)
 
@@ -88,7 +99,7 @@ def _port_forward(streams: NodeStreams, request: Request, target: Target) -> Res
     if spdy_command.TUNNEL_PROTOCOL in offered(request.headers):
         headers = handshake(request, spdy_command.TUNNEL_PROTOCOL)
         return Response(101, headers, takeover=spdy_command.forward_in_tunnel(forward))
-    ports = _ports(request.query)
+    ports = _ports(wanted)
     headers = handshake(request, chosen(request.headers, channels.FORWARD_PROTOCOLS))
     return Response(101, headers, takeover=channels.forward_in_channels(forward, ports))
 
@@ -113,14 +124,13 @@ async def _forward(streams: NodeStreams, target: Target, data: Duplex, failure: 
         await outlet.close()  # type: ignore[union-attr]
 
 
-def _ports(query: Query) -> list[int]:
+def _ports(wanted: Wanted) -> list[int]:
     """The ports of a WebSocket with channels. Raises ApiError 400."""
-    texts = [text for value in query.all("ports") for text in value.split(",")]
-    if not texts:
+    ports = list(wanted.options.get("ports") or ())
+    if not ports:
         raise errors.bad_request('query parameter "ports" is required')
-    ports = [spdy_command.port_of(text) for text in texts[: MAX_PORTS + 1]]
-    if not all(ports):
-        raise errors.bad_request(f"unable to parse {texts[ports.index(0)][:60]!r} as a port; ports are 1 to 65535")
+    if not all(0 < port <= MAX_PORT for port in ports):
+        raise errors.bad_request("0 is not a port; ports are 1 to 65535")
     if len(ports) > MAX_PORTS:
         raise errors.bad_request(f"more than {MAX_PORTS} ports in one connection; use several")
     return ports

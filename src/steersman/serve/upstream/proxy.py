@@ -12,17 +12,21 @@ import ssl
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 from steersman.api import errors
 from steersman.kernel.object import Key, Object
 from steersman.kernel.ports import NodeStreams
 from steersman.kernel.streams import Site, Tunnel
 from steersman.kernel.value import EMPTY
+from steersman.serve.answer import with_warnings
 from steersman.serve.backend import Backend
+from steersman.serve.change import Change
 from steersman.serve.kubelet import KUBELET
 from steersman.serve.message import Request, Response
 from steersman.serve.outgoing import Failed
 from steersman.serve.route import Route
+from steersman.serve.streams.options import admitted
 from steersman.serve.streams.target import existing_pod, on_its_node
 from steersman.serve.upstream.exchange import Sent, exchanged, forwarded
 from steersman.serve.upstream.line import Line, tunnelled
@@ -39,11 +43,25 @@ class Place(NamedTuple):
     port: int
 
 
-async def proxied(backend: Backend, streams: NodeStreams, request: Request, route: Route) -> Response:
+async def proxied(change: Change, streams: NodeStreams) -> Response:
     """The answer of what is behind a /proxy path. Raises ApiError."""
+    request, route = change.http, change.route
     if request.method not in METHODS:
         raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method", errors.Details())
     path = _below(request.raw_path or request.path, 7 if route.namespace else 5)
+    wanted = await admitted(change, path)
+    if (wanted.options.get("path") or "") != unquote(path):
+        path = quote(wanted.options.get("path") or "")
+    try:
+        return with_warnings(await _proxied(change, streams, path), wanted.warnings)
+    except errors.ApiError as error:
+        error.warnings = (*wanted.warnings, *error.warnings)
+        raise
+
+
+async def _proxied(change: Change, streams: NodeStreams, path: str) -> Response:
+    """The answer to a request for a path behind the proxy, as it goes over the wire."""
+    backend, request, route = change.backend, change.http, change.route
     place = _place(backend, route)
     if not path and request.method in ("GET", "HEAD") and not request.upgrade:
         query = f"?{request.raw_query}" if request.raw_query else ""
