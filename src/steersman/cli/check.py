@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from steersman.check.options import overrides, parameters
 
 if TYPE_CHECKING:
     from steersman.check import Session
@@ -20,54 +23,32 @@ CLEAR = "\r\x1b[K"
 
 def check(
     targets: Annotated[list[str], typer.Argument(metavar="FILE[::NAME]...", help="Python files with scenarios.")],
-    lag: Annotated[int | None, typer.Option(help="Events a controller's cache may be behind.", min=0)] = None,
-    crashes: Annotated[int | None, typer.Option(help="Crashes that may happen on a path.", min=0)] = None,
-    conflicts: Annotated[int | None, typer.Option(help="409s that may be injected on a path.", min=0)] = None,
-    atomic: Annotated[bool | None, typer.Option("--atomic", help="Whole reconciles are single steps.")] = None,
-    walks: Annotated[int | None, typer.Option(help="That many random walks instead of a search.", min=1)] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the first walk.")] = None,
-    max_states: Annotated[int | None, typer.Option(min=1)] = None,
-    max_depth: Annotated[int | None, typer.Option(min=1)] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0.0)] = None,
-    max_memory: Annotated[int | None, typer.Option(help="Megabytes (default: 75 % of the machine's).", min=1)] = None,
-    no_read_memo: Annotated[bool, typer.Option("--no-read-memo", help="Execute every step of a reconcile.")] = False,
-    no_write_memo: Annotated[bool, typer.Option("--no-write-memo", help="Validate and merge every write.")] = False,
-    no_canonical: Annotated[bool, typer.Option("--no-canonical", help="Compare states as they are.")] = False,
     require_complete: Annotated[bool, typer.Option(help="A BOUNDED verdict is a failure (exit 3).")] = False,
     schedules: Annotated[Path, typer.Option(help="Where the schedules of failures go.")] = Path(".steersman"),
     replay: Annotated[Path | None, typer.Option(help="Follow a schedule instead of searching.")] = None,
+    **options: Any,
 ) -> None:
     """Explores every interleaving of the scenarios' controllers, within the bounds.
 
     Exit codes: 0 holds, 1 violated, 2 the command or the scenario is at fault, 3 BOUNDED under --require-complete
     or where a test asks for complete=True, 130 after Ctrl-C and its partial report.
     """
-    chosen: dict[str, Any] = {
-        "lag": lag,
-        "crashes": crashes,
-        "conflicts": conflicts,
-        "atomic": atomic,
-        "walks": walks,
-        "seed": seed,
-        "max_states": max_states,
-        "max_depth": max_depth,
-        "max_seconds": max_seconds,
-        "max_memory": max_memory,
-        "read_memo": False if no_read_memo else None,
-        "write_memo": False if no_write_memo else None,
-        "canonical": False if no_canonical else None,
-    }
-    overrides = {name: value for name, value in chosen.items() if value is not None}
-    raise typer.Exit(_run(targets, overrides, require_complete, schedules, replay))
+    raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay))
 
 
-def _run(targets: list[str], overrides: dict[str, Any], complete: bool, schedules: Path, replay: Path | None) -> int:
+_signature = inspect.signature(check, eval_str=True)
+_own = [parameter for parameter in _signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
+check.__signature__ = _signature.replace(parameters=[*_own, *parameters()])  # type: ignore[attr-defined]
+"""typer reads it: the options stand in one table."""
+
+
+def _run(targets: list[str], chosen: dict[str, Any], complete: bool, schedules: Path, replay: Path | None) -> int:
     from steersman.api.controller import ControllerError
     from steersman.check import Session, sessions
     from steersman.check.scenario import ScenarioError
     from steersman.kernel.schedule import ScheduleError
 
-    session = Session(overrides)
+    session = Session(chosen)
     session.progress = _progress if sys.stderr.isatty() else None
     session.replay = replay
     sessions.append(session)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from steersman.check.options import OPTIONS, overrides
 from steersman.testing import control_plane
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from steersman.check.verdict import Verdict
     from steersman.run.embed import Plane
 
+PREFIX, DEST = "--steersman-", "steersman_"
+"""Before the names of a check's options: pytest has many plugins."""
 FOLDER = ".steersman"
 """Where schedules go, below the folder pytest was started in; the command's default too."""
 
@@ -53,6 +56,14 @@ def pytest_addoption(parser: Any) -> None:
         default=None,
         help="follow a schedule instead of searching, in the test it was recorded in",
     )
+    for option in OPTIONS:
+        text = f"of every check: {option.help}"
+        if option.kind is bool:
+            group.addoption(PREFIX + option.flag[2:], dest=DEST + option.name, action="store_true", help=text)
+        elif option.kind is tuple:
+            group.addoption(PREFIX + option.flag[2:], dest=DEST + option.name, action="append", help=text)
+        else:
+            group.addoption(PREFIX + option.flag[2:], dest=DEST + option.name, type=option.kind, help=text)
 
 
 class Plugin:
@@ -135,7 +146,7 @@ def pytest_configure(config: Any) -> None:
             saved.read(Path(replay))
         except ScheduleError as error:
             raise pytest.UsageError(str(error)) from None
-    session = Session()
+    session = Session(overrides({option.name: config.getoption(DEST + option.name) for option in OPTIONS}))
     sessions.append(session)
     folder = Path(config.invocation_params.dir)
     plugin = Plugin(session, config.getoption("--steersman-verdicts"), folder, replay and Path(replay))

@@ -1,0 +1,87 @@
+"""One check: its options, who listens to it, and its verdict with everything explained."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from steersman.check import saved, watchdog
+from steersman.check.explain import explain
+from steersman.check.explore import INTERRUPTED, Bounds, Explorer
+from steersman.check.follow import Follower
+from steersman.check.options import BOUNDS, CUTTING, REDUCTION, chosen, split
+from steersman.check.scenario import Scenario
+from steersman.check.search import Walker
+from steersman.check.verdict import Verdict, Violation
+from steersman.check.watchdog import Watchdog
+
+sessions: list[Session] = []
+"""Who listens to checks: the command line and the pytest plugin. The innermost is last."""
+
+
+class Session:
+    """Hears of every verdict, and may change the bounds of every check (command-line options win)."""
+
+    def __init__(self, overrides: dict[str, Any] | None = None) -> None:
+        self.overrides = overrides or {}
+        self.verdicts: list[Verdict] = []
+        self.replay: Path | None = None
+        """A schedule to follow instead of searching."""
+        self.progress: Callable[[Verdict], None] | None = None
+
+
+def check(scenario: Scenario, **options: Any) -> Verdict:
+    """Explores every interleaving of a scenario within the bounds, or with `walks` that many random ones.
+
+    The options are those of `options.OPTIONS`: `lag`: events a controller's cache may be behind; `crashes`,
+    `conflicts`: how many of them may happen on any path; `atomic`: whole reconciles are single steps … The verdict is
+    COMPLETE when everything within these bounds was explored, BOUNDED when one of the `max_…` ended the search first.
+    Raises `TypeError` for an option that there is none of.
+    """
+    values = chosen(options)
+    session = sessions[-1] if sessions else None
+    if session is not None:
+        values |= session.overrides
+    schedule = None if session is None or session.replay is None else saved.read(session.replay)
+    if schedule is not None:
+        values |= schedule.bounds
+    walking = (values["walks"], values["seed"])
+    progress = None if session is None else session.progress
+    bounds = Bounds(**split(values, BOUNDS))
+    explorer = Explorer(scenario, bounds, **split(values, REDUCTION), progress=progress)
+    verdict = _found(explorer, walking, schedule)
+    if session is not None:
+        verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(CUTTING))
+    for listener in sessions:
+        listener.verdicts.append(verdict)
+    if sessions and verdict.incomplete == INTERRUPTED:
+        raise KeyboardInterrupt  # whoever listens has the partial verdict, and is to stop as well
+    return verdict
+
+
+def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved | None) -> Verdict:
+    """The verdict of a search, of walks or of a replay, with its violations explained."""
+    collecting = gc.isenabled()
+    gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
+    try:
+        with Watchdog(explorer, watchdog.LIMIT):
+            if schedule is not None:
+                explorer.assume_reads(schedule.reads)
+                verdict = Follower(explorer, schedule.schedule).run()
+            else:
+                verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
+            for violation in verdict.violations:
+                violation.explanation = _explained(explorer, violation)
+    finally:
+        if collecting:
+            gc.enable()
+    return verdict
+
+
+def _explained(explorer: Explorer, violation: Violation) -> str:
+    text = explain(explorer.world_at([]), violation.actions, violation.cycle)
+    if violation.other:
+        text += "\n  but also:\n" + explain(explorer.world_at([]), violation.other)
+    return text

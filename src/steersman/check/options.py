@@ -1,0 +1,94 @@
+"""Every switch of a check, once: `sm.check(w, lag=1)`, `steersman check --lag 1` and `pytest --steersman-lag 1` are
+made from this table.
+
+Imports nothing: the command line shows its help without loading the checker.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+BOUNDS, REDUCTION, WALKS, CLAIMS = "bounds", "reduction", "walks", "claims"
+"""Who takes an option: a field of `explore.Bounds`; a switch of `Explorer` that is on; the walker; what is judged."""
+
+
+class Option(NamedTuple):
+    """One switch. `kind` is the type of its value: int, float, bool (a switch), or tuple (a text, given repeatedly)."""
+
+    name: str
+    kind: type
+    default: Any
+    part: str
+    help: str
+    least: float | None = None
+    cuts: bool = False
+    """It makes a verdict BOUNDED."""
+
+    @property
+    def flag(self) -> str:
+        """`--max-states`; a switch that is on is turned off: `--no-read-memo`."""
+        return f"--{'no-' if self.default is True else ''}{self.name.replace('_', '-')}"
+
+    def value(self, given: Any) -> Any:
+        """What `sm.check` is given, from what the command line was; None: nothing."""
+        if self.kind is tuple:
+            return tuple(given) if given else None
+        if self.kind is bool:
+            return (not self.default) if given else None
+        return given
+
+
+OPTIONS: Final[tuple[Option, ...]] = (
+    Option("lag", int, 0, BOUNDS, "Events a controller's cache may be behind.", 0),
+    Option("crashes", int, 0, BOUNDS, "Crashes that may happen on a path.", 0),
+    Option("conflicts", int, 0, BOUNDS, "409s that may be injected on a path.", 0),
+    Option("atomic", bool, False, BOUNDS, "Whole reconciles are single steps."),
+    Option("walks", int, 0, WALKS, "That many random walks instead of a search.", 1, cuts=True),
+    Option("seed", int, 0, WALKS, "Seed of the first walk."),
+    Option("max_states", int, None, BOUNDS, "States to visit.", 1, cuts=True),
+    Option("max_depth", int, None, BOUNDS, "Steps from the start.", 1, cuts=True),
+    Option("max_transitions", int, None, BOUNDS, "Transitions to take.", 1, cuts=True),
+    Option("max_seconds", float, None, BOUNDS, "Seconds to search.", 0, cuts=True),
+    Option("max_memory", int, None, BOUNDS, "Megabytes (default: 75 % of the machine's).", 1, cuts=True),
+    Option("read_memo", bool, True, REDUCTION, "Execute every step of a reconcile."),
+    Option("write_memo", bool, True, REDUCTION, "Validate and merge every write."),
+    Option("canonical", bool, True, REDUCTION, "Compare states as they are."),
+)
+BY_NAME: Final[Mapping[str, Option]] = {option.name: option for option in OPTIONS}
+CUTTING: Final = frozenset([option.name for option in OPTIONS if option.cuts])
+
+
+def chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every option. Raises `TypeError` for a name that is none."""
+    for name in given:
+        if name not in BY_NAME:
+            raise TypeError(f"sm.check has no option {name!r}; it has: {', '.join(BY_NAME)}")
+    return {option.name: given.get(option.name, option.default) for option in OPTIONS}
+
+
+def split(values: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """Those that one part takes."""
+    return {name: value for name, value in values.items() if BY_NAME[name].part == part}
+
+
+def overrides(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given on a command line, as options of `sm.check`."""
+    values = {option.name: option.value(given.get(option.name)) for option in OPTIONS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def parameters() -> Iterable[inspect.Parameter]:
+    """The options as parameters of a command, in typer's annotations."""
+    from typing import Annotated
+
+    import typer
+
+    for option in OPTIONS:
+        shown = typer.Option(option.flag, help=option.help, min=option.least)
+        kind: Any = list[str] if option.kind is tuple else option.kind
+        plain = option.kind is bool
+        annotation: Any = Annotated[kind if plain else kind | None, shown]
+        default = False if plain else None
+        yield inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
