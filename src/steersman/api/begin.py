@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from steersman.api import deletion, errors, eviction, go_json, names, preconditions, versions, write
+from steersman.api import deletion, errors, eviction, go_json, names, preconditions, taking, versions
 from steersman.api.access.authz import Rbac
 from steersman.api.admission.chain import NONE, Chain, Then
 from steersman.api.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Attempt, part_of
@@ -335,7 +335,7 @@ class Api:
         def bound(given: Mapping[str, Any], warnings: tuple[str, ...]) -> Outcome:
             opened: dict[str, Any] = {}
             if given and given.keys() & {"labels", "annotations"}:
-                opened = write.open_meta(kind, given, old.key.name, by_of(request), [])
+                opened = taking.open_meta(kind, given, old.key.name, by_of(request), [])
             new = bind(old, name, time_text(request.now // MICRO), opened)
             return _committed(request, old.key, old, new, 201, warnings)
 

@@ -55,7 +55,8 @@ def _quantity(text: Any) -> str:
     return quantity.canonical(text if isinstance(text, str) else str(text))
 
 
-def _take_string(value: Any) -> Any:
+def take_string(value: Any) -> Any:
+    """A string, or null. Raises `Misfit`."""
     if type(value) is str or value is None:
         return value
     raise Misfit
@@ -85,13 +86,14 @@ def _broken_lines(value: str) -> str:
         raise Misfit from None
 
 
-def _take_boolean(value: Any) -> Any:
+def take_boolean(value: Any) -> Any:
+    """A boolean, or null. Raises `Misfit`."""
     if type(value) is bool or value is None:
         return value
     raise Misfit
 
 
-_FINE: Final[Mapping[Take, type]] = {_take_string: str, _take_boolean: bool}
+_FINE: Final[Mapping[Take, type]] = {take_string: str, take_boolean: bool}
 
 
 @lru_cache(maxsize=MAX_TIMES)
@@ -117,6 +119,7 @@ def _take_go_time(layout: str) -> Take:
         seen.add(value)
         return value
 
+    take.seen = seen  # type: ignore[attr-defined]  # for code that looks there itself: `skeleton`
     return take
 
 
@@ -185,7 +188,7 @@ class How(NamedTuple):
     """Fill in what Kubernetes shows of fields that nobody set, as `zeros.fill` does, in the same pass."""
 
 
-class _Want(NamedTuple):
+class Want(NamedTuple):
     """What a field must be."""
 
     take: Take
@@ -195,7 +198,7 @@ class _Want(NamedTuple):
     """Whether it is left out when it is empty, or zero."""
 
 
-class _Fields:
+class Fields:
     """The fields of an object, learned as they are met."""
 
     __slots__ = ("_how", "_schema", "needed", "omits", "plain", "wants")
@@ -207,21 +210,21 @@ class _Fields:
         """Fields whose every value of this type is fine as it is: most fields of most objects."""
         self.omits = frozenset() if how.custom else structs.omitted(schema) - frozenset(schema.required)
         """Fields of these that are left out when they are "", 0 or false."""
-        self.wants: dict[str, _Want] = {}
+        self.wants: dict[str, Want] = {}
         self.needed = frozenset(schema.required) if how.required else frozenset()
 
-    def want(self, name: Any) -> _Want:
+    def want(self, name: Any) -> Want:
         """What a field must be. Raises `Misfit` when there is none of that name."""
         schema, how = self._schema, self._how
         child = schema.fields.get(name) if type(name) is str else None
         if child is None:
             if schema.preserve_unknown and type(name) is str:
-                return _Want(_take_any, None, False)
+                return Want(_take_any, None, False)
             raise Misfit
         taker = _intake(child, how)
         kept = how.custom or name in schema.required or name in structs.kept(schema)
         omit = name in self.omits or (not kept and _is_list_or_map(child))
-        found = self.wants[name] = _Want(taker, _traced(child, taker), omit)
+        found = self.wants[name] = Want(taker, _traced(child, taker), omit)
         if taker in _FINE:
             self.plain[name] = _FINE[taker]
         return found
@@ -243,7 +246,7 @@ class _Fields:
 
 
 def _take_object(schema: Schema, how: How) -> Take:
-    fields = _Fields(schema, how)
+    fields = Fields(schema, how)
     plain, wants, want, drop, needed = fields.plain, fields.wants, fields.want, fields.drop, fields.needed
     omits = fields.omits
     zeros = shown(schema) if how.zeros else EMPTY
@@ -348,7 +351,7 @@ def _take_map(schema: Schema, how: How) -> Take:
             if follow is not None and trace is not None:
                 taken = follow(item, trace)
             else:
-                taken = item if taker is _take_string and type(item) is str else taker(item)
+                taken = item if taker is take_string and type(item) is str else taker(item)
             if taken is not item:
                 same = False
             if taken is None and not nullable:
@@ -459,8 +462,8 @@ def _compile(schema: Schema, how: How) -> Take:
     if kind == "string" and schema.format == "byte" and not how.custom:
         return _take_bytes
     simple: dict[str, Take] = {
-        "string": _take_string,
-        "boolean": _take_boolean,
+        "string": take_string,
+        "boolean": take_boolean,
         "number": _take_number,
         "quantity": _take_quantity,
         "int-or-string": _take_int_or_string,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from steersman.api import born, errors, immutable, preconditions, validate, write
+from steersman.api import born, errors, immutable, preconditions, taking, validate
 from steersman.api.access import certificates
 from steersman.api.by import By
 from steersman.api.crd.faults import NEW
@@ -92,7 +92,7 @@ def _metadata(
     meta: dict[str, Any] = {"name": key.name} if old is None else dict(old.meta.value)
     if key.namespace:
         meta["namespace"] = key.namespace
-    opened = _collected(causes, partial(write.open_meta, kind, given, key.name, by, warnings))
+    opened = _collected(causes, partial(taking.open_meta, kind, given, key.name, by, warnings))
     if opened is not None:
         for field in OPEN_META:
             meta.pop(field, None)
@@ -131,7 +131,7 @@ def strict(kind: Kind, body: Any, duplicates: Sequence[str]) -> errors.ApiError:
 def _order(kind: Kind, body: Mapping[str, Any]) -> list[str]:
     """The parts to be judged: those that are there and those whose absence is judged, the spec first."""
     named = [part for part in body if isinstance(part, str)]  # what has no name is told of already
-    found = {*named, *validate.judged_parts(kind)} - write.TOP
+    found = {*named, *validate.judged_parts(kind)} - taking.TOP
     if kind.has_status:
         found.discard("status")
     return sorted(found, key=lambda part: (part != "spec", part))
@@ -144,7 +144,7 @@ def _part(kind: Kind, part: str, value: Any, name: str, by: By, warnings: list[s
         if causes := validate.part(kind, part, None):
             raise errors.invalid(kind.kind, name, causes, kind.group)
         return None
-    return write.take_part(kind, part, value, name, by, warnings)
+    return taking.take_part(kind, part, value, name, by, warnings)
 
 
 def _collected(causes: list[Cause], take: Callable[[], Any]) -> Any:

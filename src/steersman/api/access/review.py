@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from steersman.api import errors, field_select, write
+from steersman.api import errors, field_select, taking
 from steersman.api.access.authz import Grant, Rbac
 from steersman.api.access.rbac import Ask
 from steersman.api.access.user import User, node_of
@@ -64,7 +64,7 @@ def take(kind: Kind | Named, body: Any, validation: str, warnings: list[str]) ->
             raise errors.bad_request(f"{field} in the body is {given}, but the request is for {wanted}")
     by = By("unknown", "", validation, "")
     named: Any = kind  # of either, only what both have is used
-    mode = write.Mode(False, "", by, warnings)
+    mode = taking.Mode(False, "", by, warnings)
     out: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": EMPTY}
     for part, value in body.items():
         schema = kind.schema.fields.get(part)
@@ -72,7 +72,7 @@ def take(kind: Kind | Named, body: Any, validation: str, warnings: list[str]) ->
             continue
         if schema is None:
             warnings.append(f'unknown field "{part}"')
-        elif (taken := write.take_in(named, schema, part, value, mode)) is not None:
+        elif (taken := taking.take_in(named, schema, part, value, mode)) is not None:
             out[part] = _without_empty(taken) if part == "spec" else taken
     return out
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from steersman.api import errors, fields, managed, pod_parts, status_part, write
+from steersman.api import errors, fields, managed, pod_parts, status_part, taking, write
 from steersman.api.by import By, Written
 from steersman.api.crd import conversion
 from steersman.api.errors import Cause
@@ -22,7 +22,7 @@ from steersman.api.patching import apply_across, declared, scaled
 from steersman.api.patching.patch import same
 from steersman.api.patching.typed import merge, pruned
 from steersman.api.schema import Schema
-from steersman.api.write import Mode
+from steersman.api.taking import Mode
 from steersman.kernel.fieldset import FieldSet, difference, intersection, node
 from steersman.kernel.object import Key, Manager, Object, Section
 from steersman.kernel.value import EMPTY, Frozen, freeze
@@ -110,7 +110,7 @@ def _refuse_nulls(kind: Kind, name: str, body: Mapping[str, Any]) -> None:
     takes them out as it is with other writes."""
     if not kind.custom:
         return
-    parts = {part: value for part, value in body.items() if part not in write.TOP}
+    parts = {part: value for part, value in body.items() if part not in taking.TOP}
     if causes := list(_nulls(kind.schema, parts, "")):
         raise errors.invalid(kind.kind, name, causes, kind.group)
 
@@ -138,7 +138,7 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
     if opened:
         out["metadata"] = Frozen(opened)
     for part, value in body.items():
-        if part in write.TOP or not _in_scope(kind, part, by):
+        if part in taking.TOP or not _in_scope(kind, part, by):
             continue
         if by.subresource in pod_parts.PARTS and isinstance(value, dict):
             value = pod_parts.narrowed(by.subresource, value)
@@ -148,9 +148,9 @@ def _take_config(kind: Kind, key: Key, body: Mapping[str, Any], by: By, warnings
             raise errors.bad_request(f"{_untyped(kind, key, meta)}: {_listed(undeclared)}")
         if schema is None:
             continue
-        write.take_in(kind, schema, part, value, Mode(False, key.name, by, warnings))
+        taking.take_in(kind, schema, part, value, Mode(False, key.name, by, warnings))
         taken = freeze(value)  # as it was sent: that a number is written another way, or is null, says something
-        write.encode(kind, key.name, part, Section(taken))
+        taking.encode(kind, key.name, part, Section(taken))
         _check_items(kind, key, schema, taken, part)
         out[part] = taken
     return out
@@ -190,7 +190,7 @@ def _take_meta(kind: Kind, key: Key, meta: Mapping[str, Any], by: By, warnings: 
     if by.subresource:
         taken = status_part.taken_meta(kind) if by.subresource in STATUS_PARTS else ()
         meta = {field: meta[field] for field in taken if field in meta}
-    write.open_meta(kind, meta, key.name, by, warnings)
+    taking.open_meta(kind, meta, key.name, by, warnings)
     schema = kind.schema.fields["metadata"]
     given = {field: freeze(meta[field]) for field in managed.OPEN_META if field in meta}
     for field, value in given.items():
