@@ -7,6 +7,7 @@ import sys
 from steersman.api.client import Client
 from steersman.api.controller import Controller
 from steersman.check import Scenario
+from steersman.kernel.faults import CATALOGUE
 from steersman.kernel.identity import TABLE
 from tests.source import ROOT
 
@@ -95,6 +96,12 @@ def test_every_option_is_explained():
     for name in BY_NAME:
         if not name.endswith("memo") and name != "canonical":
             assert f"`{name}" in CHECK or f"{name}=" in CHECK, name
+
+
+def test_the_table_of_faults_is_the_catalogue():
+    section = CHECK[CHECK.index("## Faults") :].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `(\S+) …` \| (.+) \| (.+) \| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(fault.name, fault.op, fault.models, fault.when, fault.source) for fault in CATALOGUE]
 
 
 def test_nothing_names_a_page_that_is_not_here():

@@ -76,7 +76,7 @@ def make(
         loops=[Loop(cls, API) for cls in controllers],
         users=list(users),
         canon=Canon(managers=False),
-        refuse_conflict=lambda request: conflict(request.key.kind, request.key.name),
+        refuse=lambda _, request: conflict(request.key.kind, request.key.name),
         **options,
     )
     world = World(system)

@@ -10,6 +10,8 @@ import orjson
 from steersman.check.rest import Noting
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Event, Refused
+from steersman.kernel.faults import AT_A_CALL, BY_OP
+from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.transition import step
 from steersman.kernel.world import World
@@ -52,7 +54,7 @@ def _step(world: Noting, action: Action) -> Iterator[str]:
     item = (loop, action.key)
     effect: Effect | None = None
     stale = 0
-    if action.op in ("cont", "conflict"):
+    if action.op == "cont" or action.op in AT_A_CALL:
         effect = world.flights[item].node.effect
         stale = _behind(world, loop, effect)
     if action.op == "deliver":
@@ -78,8 +80,8 @@ def _step(world: Noting, action: Action) -> Iterator[str]:
 def _plain(action: Action, world: World) -> str:
     if action.op == "run":
         return f"{action.who} starts to reconcile {_name(action.key)}"
-    if action.op == "crash":
-        return f"{action.who} crashes and starts again: what it was doing and remembered is lost"
+    if action.op in BY_OP:
+        return f"{action.who} {BY_OP[action.op].says}"
     if action.op == "user":
         return f"user: {action.who}"
     if action.op == "fire":
@@ -90,8 +92,9 @@ def _plain(action: Action, world: World) -> str:
 
 
 def _call(before: World, after: World, item: tuple[int, Key], effect: Effect, op: str, stale: int) -> str:
-    if op == "conflict":
-        return f"{effect}: refused, 409 Conflict (somebody else wrote first)"
+    if op in BY_OP:
+        lost = " (it was refused)" if undone(op, effect, after.events) else ""
+        return f"{effect}: {BY_OP[op].says}{lost}"
     if effect.op == "write":
         refused = _outcome(before, after, item)
         if isinstance(refused, Refused):
@@ -116,7 +119,7 @@ def _outcome(before: World, after: World, item: tuple[int, Key]) -> Any:
     trial = before.fork()
     effect = node.effect
     assert effect is not None
-    request = trial._request(node, trial.flights[item], effect.what)
+    request = trial.request_of(node, trial.flights[item], effect.what)
     value = trial.write(request)
     return value if not isinstance(value, Commit) else None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from steersman.check import rest
 from steersman.check.explore import Explorer, judge, livelock
-from steersman.check.graph import FAULTS, item_of
+from steersman.check.graph import item_of
 from steersman.check.scenario import State
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
+from steersman.kernel.faults import FAULTY
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.schedule import Replay, Schedule
 from steersman.kernel.system import Learned
@@ -59,7 +60,7 @@ class Follower:
             action = policy.choose(world, actions)
             if action is None:
                 break
-            able.append(frozenset([item_of(each) for each in actions if each.op not in FAULTS]))
+            able.append(frozenset([item_of(each) for each in actions if each.op not in FAULTY]))
             been[here] = (len(taken), writes)
             world, finished = rest.noted(world, action)
             ended.append(finished)
@@ -72,7 +73,7 @@ class Follower:
             return
         moved = {item_of(action) for action in taken[start:]}
         for_ever = start < len(taken) and all(items <= moved for items in able[start:])
-        at_rest = for_ever or all(action.op in FAULTS for action in actions)
+        at_rest = for_ever or all(action.op in FAULTY for action in actions)
         if at_rest:
             self._at_rest(state, taken, start, rest.failing(world, [end for ends in ended[start:] for end in ends]))
         verdict.unjudged = self._unjudged(at_rest)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from steersman.kernel.action import Action
+from steersman.kernel.faults import FAULTY
 
 SHARDS: Final = 64
 """Parts of the table: each grows by itself, so growing never holds two whole tables."""
@@ -19,8 +20,6 @@ FIRST_SLOTS: Final = 16
 LOAD_NUMERATOR, LOAD_DENOMINATOR = 2, 3
 LOW: Final = (1 << 64) - 1
 NONE: Final = 0xFFFFFFFF
-FAULTS: Final = frozenset({"conflict", "crash"})
-"""Actions that need not happen."""
 
 
 class _Shard:
@@ -214,7 +213,7 @@ class Graph:
         for state in component:
             for action, target in self.edges(state):
                 taken = self.actions[action]
-                if taken.op in FAULTS:
+                if taken.op in FAULTY:
                     continue
                 item = item_of(taken)
                 enabled.setdefault(item, []).append(state)
@@ -234,7 +233,7 @@ class Graph:
     def _components(self, among: Sequence[int] | None) -> Iterator[list[int]]:
         """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion), of all
         states or of some. Costs what it looks at, however large the rest of the graph is."""
-        faulty = [action.op in FAULTS for action in self.actions]
+        faulty = [action.op in FAULTY for action in self.actions]
         states: Sequence[int] = range(len(self)) if among is None else among
         places = None if among is None else {state: at for at, state in enumerate(among)}
         index = array("I", [NONE]) * len(states)
@@ -281,7 +280,7 @@ class Graph:
         for state in component:
             for action, target in self.edges(state):
                 changed = self.stores[target] != self.stores[state]
-                if target in inside and changed and self.actions[action].op not in FAULTS:
+                if target in inside and changed and self.actions[action].op not in FAULTY:
                     return self.cycle_through(component, state, action, target)
         return []
 
@@ -297,7 +296,7 @@ class Graph:
         while queue and goal not in seen:
             state = queue.popleft()
             for action, target in self.edges(state):
-                if target in inside and target not in seen and self.actions[action].op not in FAULTS:
+                if target in inside and target not in seen and self.actions[action].op not in FAULTY:
                     seen.add(target)
                     came[target] = (state, action)
                     queue.append(target)

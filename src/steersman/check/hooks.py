@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from steersman.api.admission.hook import Hook
-from steersman.check.faults import ScenarioError
+from steersman.check.mistake import ScenarioError
 from steersman.kernel.value import freeze, thaw
 
 UID = "model"

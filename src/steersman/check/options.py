@@ -1,7 +1,7 @@
 """Every switch of a check, once: `sm.check(w, lag=1)`, `steersman check --lag 1` and `pytest --steersman-lag 1` are
 made from this table.
 
-Imports nothing: the command line shows its help without loading the checker.
+Imports hardly anything: the command line shows its help without loading the checker.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
+
+from steersman.kernel.faults import CATALOGUE
 
 BOUNDS, REDUCTION, WALKS, CLAIMS = "bounds", "reduction", "walks", "claims"
 """Who takes an option: a field of `explore.Bounds`; a switch of `Explorer` that is on; the walker; what is judged."""
@@ -27,9 +29,14 @@ class Option(NamedTuple):
     """It makes a verdict BOUNDED."""
 
     @property
+    def shown(self) -> str:
+        """How a verdict and the header of a schedule call it."""
+        return self.name.replace("_", "-")
+
+    @property
     def flag(self) -> str:
         """`--max-states`; a switch that is on is turned off: `--no-read-memo`."""
-        return f"--{'no-' if self.default is True else ''}{self.name.replace('_', '-')}"
+        return f"--{'no-' if self.default is True else ''}{self.shown}"
 
     def value(self, given: Any) -> Any:
         """What `sm.check` is given, from what the command line was; None: nothing."""
@@ -42,8 +49,7 @@ class Option(NamedTuple):
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Option("lag", int, 0, BOUNDS, "Events a controller's cache may be behind.", 0),
-    Option("crashes", int, 0, BOUNDS, "Crashes that may happen on a path.", 0),
-    Option("conflicts", int, 0, BOUNDS, "409s that may be injected on a path.", 0),
+    *[Option(fault.name, int, 0, BOUNDS, f"How often on a path: {fault.models}.", 0) for fault in CATALOGUE],
     Option("atomic", bool, False, BOUNDS, "Whole reconciles are single steps."),
     Option("walks", int, 0, WALKS, "That many random walks instead of a search.", 1, cuts=True),
     Option("seed", int, 0, WALKS, "Seed of the first walk."),

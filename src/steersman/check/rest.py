@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from steersman.check.graph import FAULTS, Graph
+from steersman.check.graph import Graph
 from steersman.kernel.action import Action
+from steersman.kernel.faults import FAULTY
 from steersman.kernel.object import Key
 from steersman.kernel.reexec import Result
 from steersman.kernel.transition import enabled, step
@@ -98,7 +99,7 @@ def look(graph: Graph, states: tuple[int, ...], first: World) -> Rest:
         possible = set(enabled(world))
         for number, target in graph.edges(state):
             action = graph.actions[number]
-            if target not in inside or action.op in FAULTS or action not in possible:
+            if target not in inside or action.op in FAULTY or action not in possible:
                 continue
             after, finished = noted(world, action)
             ended += finished

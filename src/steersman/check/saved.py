@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from steersman.check.options import BOUNDS, OPTIONS
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.schedule import Schedule, ScheduleError
 
 MAX_NAME: Final = 200
 """Characters of a file's name: file systems allow 255 bytes."""
-NUMBERS: Final = ("lag", "crashes", "conflicts")
+NUMBERS: Final = {o.shown: o.name for o in OPTIONS if o.part == BOUNDS and o.kind is int and not o.cuts}
+"""What may happen a number of times, by the name the header of a schedule tells it under."""
 
 
 class Saved(NamedTuple):
@@ -78,7 +80,7 @@ def read(path: Path) -> Saved:
         if not line.startswith("# "):
             continue
         if name in NUMBERS and value.isdecimal():
-            bounds[name] = int(value)
+            bounds[NUMBERS[name]] = int(value)
         elif name == "granularity" and value == "whole reconciles":
             bounds["atomic"] = True
         elif name == "reads":

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from steersman.api import errors
 from steersman.api.admission.chain import NONE, Chain
 from steersman.api.admission.extension import EXTENSIONS
 from steersman.api.admission.match import GROUP as ADMISSION
@@ -22,8 +21,9 @@ from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
-from steersman.check.faults import ScenarioError as ScenarioError
 from steersman.check.hooks import HookModels
+from steersman.check.mistake import ScenarioError as ScenarioError
+from steersman.check.refusals import Refusals
 from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
 from steersman.kernel.object import Key, Object
@@ -225,19 +225,12 @@ class Scenario:
         loops = [_loop(factory, api, name) for name, factory in self._loops]
         users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
 
-        def refuse(request: Request) -> ApiError:
-            try:
-                plural = api.kinds.get(request.key.group, request.key.kind).plural
-            except UnknownKind:  # a kind that a definition in the store declares
-                plural = request.key.kind.lower()
-            return errors.conflict(plural, request.key.name, group=request.key.group)
-
         return System(
             api.begin,
             loops,
             users,
             canon=Canon(TABLE if canonical else (), managers=False),
-            refuse_conflict=refuse,
+            refuse=Refusals(api.kinds),
             external=self._ask,
             call=self._hooks.call,
             **options,

@@ -13,11 +13,11 @@ import time
 from typing import Final
 
 from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, judge, said
-from steersman.check.graph import FAULTS
 from steersman.check.scenario import State
 from steersman.check.shrink import minimise, replay
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
+from steersman.kernel.faults import FAULTY
 from steersman.kernel.system import Learned
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
@@ -128,8 +128,8 @@ class Walker:
         priorities = Priorities(chance) if by_priority else None
         while len(taken) < depth:
             actions = enabled(world)
-            ordinary = [action for action in actions if action.op not in FAULTS]
-            faults = [action for action in actions if action.op in FAULTS]
+            ordinary = [action for action in actions if action.op not in FAULTY]
+            faults = [action for action in actions if action.op in FAULTY]
             if not actions:
                 break
             pool = faults if faults and (not ordinary or chance.random() < FAULT_CHANCE) else ordinary

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .component import Component
 from .draw import draw_smallest, model_call
 from .effect import GK, Effect, Outcome, Refused, Request
+from .faults import Budgets
 from .identity import Canon
 from .reexec import Learned, Reconciler, Reexec, Vary
 from .store import Store
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Learned", "System", "UserStep"]
 
 Exchange = Callable[[Effect], Any]
+NOTHING: Final[Mapping[str, int]] = {}
 
 
 class UserStep(NamedTuple):
@@ -40,7 +42,7 @@ class System:
         *,
         canon: Canon | None = None,
         lag: int = 0,
-        budgets: tuple[int, int] = (0, 0),
+        budgets: Mapping[str, int] = NOTHING,
         persistent: bool = True,
         atomic: bool = False,
         backoff: Callable[[int], int] | None = None,
@@ -49,7 +51,7 @@ class System:
         call: Callable[[str, Any], Any] | None = None,
         twice: bool = True,
         memo: bool = True,
-        refuse_conflict: Callable[[Request], Refused] | None = None,
+        refuse: Callable[[str, Any], Refused] | None = None,
         vary: Vary = nullcontext,
     ) -> None:
         self.begin = begin
@@ -59,8 +61,8 @@ class System:
         self.canon = canon or Canon()
         self.lag = lag
         """Events a controller's view of a kind may be behind."""
-        self.budgets = budgets
-        """Crashes and injected conflicts per path."""
+        self.budgets = Budgets(budgets)
+        """What may go wrong on a path, and how often."""
         self.persistent = persistent
         """Keep old worlds intact: the store is forked before it is written to."""
         self.atomic = atomic
@@ -70,7 +72,8 @@ class System:
         self.draw = draw or draw_smallest
         self.external = external
         self.call = call or model_call
-        self.refuse_conflict = refuse_conflict
+        self.refuse = refuse
+        """What a client is told when a fault of this name befalls a call (a Request, or what a read asks for)."""
         self.reexec = Reexec(self.loops, self.canon, twice, memo, vary)
         self.informers: list[set[GK]] = [set(loop.informers) for loop in self.loops]
         """Kinds each controller reads through a cache. Learned while it runs: see `Learned`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from . import harm
 from .action import Action
-from .effect import Commit, Effect
+from .effect import Commit
+from .faults import AT_A_CALL
 from .object import Key
 from .world import World
 
@@ -14,17 +16,17 @@ def enabled(world: World) -> list[Action]:
     loops = system.loops
     out: list[Action] = []
     busy: dict[int, int] = {}
-    crashes, conflicts = world.budgets
+    left = system.budgets.left(world.budgets) if world.budgets else None
     for (loop, key), flight in world.flights.items():
         busy[loop] = busy.get(loop, 0) + 1
         name = loops[loop].name
         number = flight.node.depth + 1
         if flight.waiting is not None:
             out.append(Action("commit" if isinstance(flight.waiting, Commit) else "call", name, key, number))
-            continue
-        out.append(Action("cont", name, key, number))
-        if conflicts and _can_conflict(flight.node.effect):
-            out.append(Action("conflict", name, key, number))
+        else:
+            out.append(Action("cont", name, key, number))
+        if left is not None and left.at_a_call:
+            out.extend([Action(fault, name, key, number) for fault in harm.possible(left, flight)])
     for item in world.pending:
         if item not in world.flights and busy.get(item[0], 0) < loops[item[0]].workers:
             out.append(Action("run", loops[item[0]].name, item[1]))
@@ -32,8 +34,8 @@ def enabled(world: World) -> list[Action]:
         out.append(Action("deliver", loops[loop].name, Key(*gk, "", "")))
     for loop, key in world.wakes:
         out.append(Action("fire", loops[loop].name, key))
-    if crashes:
-        out.extend([Action("crash", loops[loop].name) for loop in sorted(world.losers())])
+    if left is not None and "crash" in left.ops:
+        out.extend([Action("crash", loops[loop].name) for loop in sorted(harm.losers(world))])
     for user in world.users:
         out.append(Action("user", system.users[user].name))
     for index, component in enumerate(system.components):
@@ -41,10 +43,6 @@ def enabled(world: World) -> list[Action]:
             out.append(Action("advance", component.name))
     out.sort()
     return out
-
-
-def _can_conflict(effect: Effect | None) -> bool:
-    return effect is not None and effect.op == "write" and effect.what.verb in ("update", "patch", "apply")
 
 
 def apply(world: World, action: Action) -> World:
@@ -73,19 +71,18 @@ def step(world: World, action: Action) -> None:
             world.cont(item)
     elif op == "cont":
         world.cont(item)
-    elif op == "conflict":
-        world.cont(item, conflict=True)
     elif op == "deliver":
         world.deliver(loop, action.key.gk)
     elif op == "fire":
         world.fire(item)
-    elif op == "crash":
-        crashes, conflicts = world.budgets
-        world.budgets = (crashes - 1, conflicts)
-        world.crash(loop)
     elif op == "call":
         world.call(item)
     elif op == "commit":
         world.commit(item)
+    elif op in AT_A_CALL:
+        harm.befall(world, item, op)
+    elif op == "crash":
+        world.budgets = system.budgets.spend(world.budgets, op)
+        harm.crash(world, loop)
     else:
         raise ValueError(f"no such action: {action.label}")

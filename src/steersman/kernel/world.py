@@ -78,7 +78,8 @@ class World:
         """When an item is to be put on its queue again."""
         self.timers: SortedMap[tuple[int, int, Key], None] = SortedMap(self)
         self.failures: dict[Item, int] = {}
-        self.budgets = system.budgets
+        self.budgets = system.budgets.full
+        """What may still go wrong: see `kernel.faults`."""
         self.users = tuple(range(len(system.users)))
         """Users who have not acted yet."""
         self.components: list[Any] = []
@@ -134,22 +135,23 @@ class World:
         """Takes an item off its work queue; its timer is forgotten, for it is looked at now."""
         del self.pending[item]
         self.sum_pending -= term("pending", *item)
-        self._forget_wake(item)
+        self.forget_wake(item)
 
     def _wake_at(self, item: Item, at: int) -> None:
         old = self.wakes.get(item)
         if old is not None and old <= at:
             return
-        self._forget_wake(item)
-        self.wakes = self._own(self.wakes)
+        self.forget_wake(item)
+        self.wakes = self.own(self.wakes)
         self.wakes[item] = at
         self.timers = self.timers.writable(self._token)
         self.timers.put((at, *item), None)
 
-    def _forget_wake(self, item: Item) -> None:
+    def forget_wake(self, item: Item) -> None:
+        """Forgets the timer of an item."""
         old = self.wakes.get(item)
         if old is not None:
-            self.wakes = self._own(self.wakes)
+            self.wakes = self.own(self.wakes)
             del self.wakes[item]
             self.timers = self.timers.writable(self._token)
             self.timers.pop((old, *item))
@@ -159,7 +161,7 @@ class World:
         """Whose timers may be changed in place: nobody's, where old worlds are kept."""
         return object() if self.system.persistent else self
 
-    def _own(self, container: Any) -> Any:
+    def own(self, container: Any) -> Any:
         """A container that may be changed: a copy where old worlds are kept."""
         return container.copy() if self.system.persistent else container
 
@@ -168,7 +170,7 @@ class World:
     def run(self, item: Item) -> None:
         """Takes an item and starts its reconcile."""
         self.take(item)
-        self._forget_wake(item)
+        self.forget_wake(item)
         loop, key = item
         node = self.system.reexec.root(loop, key, self.memory.get(loop))
         self._settle(item, Flight(node, {}))
@@ -184,8 +186,15 @@ class World:
         """Makes a request now, webhooks included: an Object or a Refused."""
         value = self.write(request._replace(now=self.now, actor=actor))
         while isinstance(value, Call):
-            value = self._finish_write(value.resume(self._ask(value)))
+            value = self.resumed(value)
         return value
+
+    def resumed(self, call: Call) -> Any:
+        """A write after a webhook was asked at once: an Object, a Refused, or the next Call."""
+        try:
+            return self._finish_write(call.resume(self._ask(call)))
+        except Refused as error:
+            return error
 
     def _settle(self, item: Item, flight: Flight) -> None:
         """Keeps a reconcile in flight, or ends it when it has nothing left to do."""
@@ -203,19 +212,19 @@ class World:
         current = self.memory.get(loop)
         if result.memory is not current and result.memory is not started:
             kept = result.memory if current == started else _merged(current, started, result.memory)
-            self.memory = self._own(self.memory)
+            self.memory = self.own(self.memory)
             if kept:
                 self.memory[loop] = kept
             else:
                 self.memory.pop(loop, None)
         if result.error is None and not result.requeue:
             if self.failures and item in self.failures:
-                self.failures = self._own(self.failures)
+                self.failures = self.own(self.failures)
                 del self.failures[item]
         elif self.system.backoff is None:
             self.enqueue(loop, key)
         else:
-            self.failures = self._own(self.failures)
+            self.failures = self.own(self.failures)
             failed = self.failures[item] = self.failures.get(item, 0) + 1
             self._wake_at(item, self.now + self.system.backoff(failed))
         if result.requeue_after is not None:
@@ -223,36 +232,32 @@ class World:
         if result.requeue_at is not None:
             self._wake_at(item, result.requeue_at)
 
-    def cont(self, item: Item, conflict: bool = False) -> None:
+    def cont(self, item: Item) -> None:
         """Performs the next call of a reconcile in flight."""
         flight = self.flights[item]
         node = flight.node
         effect = node.effect
         assert effect is not None
         if effect.op == "write":
-            request = self._request(node, flight, effect.what)
-            if conflict and self.system.refuse_conflict is not None:
-                crashes, conflicts = self.budgets
-                self.budgets = (crashes, conflicts - 1)
-                value: Any = self.system.refuse_conflict(request)
-            else:
-                before = self.store
-                value = self.write(request)
-                if isinstance(value, Call):
-                    begun = before.get(request.key)
-                    self.flights[item] = flight._replace(waiting=value, begun=begun)
-                    return
-            self._advance(item, flight, value, True)
+            request = self.request_of(node, flight, effect.what)
+            before = self.store
+            value = self.write(request)
+            if isinstance(value, Call):
+                begun = before.get(request.key)
+                self.flights[item] = flight._replace(waiting=value, begun=begun)
+                return
+            self.answered(item, flight, value, True)
         else:
-            self._advance(item, flight, self.perform(item[0], effect), False)
+            self.answered(item, flight, self.perform(item[0], effect), False)
 
-    def _advance(self, item: Item, flight: Flight, value: Any, wrote: bool) -> None:
+    def answered(self, item: Item, flight: Flight, value: Any, wrote: bool) -> None:
+        """The next call of a reconcile in flight got this value, or this refusal."""
         outcome = outcome_of(value, self.system.canon, flight.versions)
         node = self.system.reexec.advance(flight.node, outcome)
         versions = flight.versions if node.effect is None else _with_versions(flight.versions, value)
         self._settle(item, Flight(node, versions, flight.wrote or wrote))
 
-    def _request(self, node: Node, flight: Flight, request: Request) -> Request:
+    def request_of(self, node: Node, flight: Flight, request: Request) -> Request:
         """A write as this path makes it: its precondition is the revision of the version it names."""
         options = request.options
         if node.version >= 0:
@@ -267,10 +272,10 @@ class World:
         try:
             answer = self._answer(waiting.resume(self._ask(waiting)))
         except Refused as error:
-            self._advance(item, flight._replace(waiting=None), error, True)
+            self.answered(item, flight._replace(waiting=None), error, True)
             return
         if isinstance(answer, Reply):
-            self._advance(item, flight._replace(waiting=None), _value(answer), True)
+            self.answered(item, flight._replace(waiting=None), _value(answer), True)
         else:
             self.flights[item] = flight._replace(waiting=answer)
 
@@ -281,42 +286,9 @@ class World:
         assert isinstance(waiting, Commit)
         done = self.commit_now(waiting)
         value: Any = waiting.old if waiting.new is None else self.store.get(waiting.key)
-        if done is None and self.system.refuse_conflict is not None:
-            value = self.system.refuse_conflict(Request("update", waiting.key))
-        self._advance(item, flight._replace(waiting=None), value, True)
-
-    def losers(self) -> set[int]:
-        """Controllers whose crash can be noticed: half done work, memory, or the news that something is gone would be
-        lost. Everything else a restart brings back: its first list puts every key there is on the queue."""
-        out = {loop for (loop, _), flight in self.flights.items() if flight.wrote}
-        out.update(self.memory)
-        listed: dict[int, set[Key]] = {}
-        for loop, key in (*self.pending, *self.flights):
-            if loop not in out:
-                if loop not in listed:
-                    listed[loop] = set(self.system.loops[loop].initial(self.store))
-                if key not in listed[loop]:
-                    out.add(loop)
-        for (loop, _), view in self.views.items():
-            if loop not in out and any(event.new is None for event, _ in view.waiting):
-                out.add(loop)
-        return out
-
-    def crash(self, loop: int) -> None:
-        """A controller dies and starts again: what was in flight, queued or remembered is lost, its views relist."""
-        for item in [item for item in self.flights if item[0] == loop]:
-            del self.flights[item]
-        for item in [item for item in self.pending if item[0] == loop]:
-            self.take(item)
-        for item in [item for item in self.wakes if item[0] == loop]:
-            self._forget_wake(item)
-        if loop in self.memory:
-            self.memory = self._own(self.memory)
-            del self.memory[loop]
-        if any(place[0] == loop for place in self.views):
-            self.views = {place: view for place, view in self.views.items() if place[0] != loop}
-        for key in self.system.loops[loop].initial(self.store):
-            self.enqueue(loop, key)
+        if done is None and self.system.refuse is not None:
+            value = self.system.refuse("conflict", Request("update", waiting.key))
+        self.answered(item, flight._replace(waiting=None), value, True)
 
     def deliver(self, loop: int, gk: GK) -> None:
         """One event reaches a lagging view."""
@@ -332,17 +304,11 @@ class World:
             for key in reconciler.triggers(event, seen):
                 self.enqueue(loop, key)
 
-    def relist(self, loop: int, gk: GK) -> None:
-        """A view that fell off the log (410) jumps to the head; every key it may have missed is reconciled."""
-        self.views = {place: view for place, view in self.views.items() if place != (loop, gk)}
-        for key in self.system.loops[loop].initial(self.store):
-            self.enqueue(loop, key)
-
     def fire(self, item: Item) -> None:
         """A timer rings; time is at least its deadline from now on."""
         at = self.wakes[item]
         self.now = max(self.now, at)
-        self._forget_wake(item)
+        self.forget_wake(item)
         self.enqueue(*item)
 
     def user(self, index: int) -> None:
@@ -359,7 +325,7 @@ class World:
         if deadline is None:
             return
         self.now = max(self.now, deadline)
-        self.components = self._own(self.components)
+        self.components = self.own(self.components)
         self.components[index], requests = component.advance(self.components[index], self.now)
         for request in requests:
             answer = self.request(request, component.name)
@@ -449,7 +415,7 @@ class World:
                 for key in self.system.loops[loop].triggers(event, self.store):
                     self.enqueue(loop, key)
         if self.components:
-            self.components = self._own(self.components)
+            self.components = self.own(self.components)
             for index, component in enumerate(self.system.components):
                 self.components[index] = component.on_event(self.components[index], event)
         return event

@@ -1,0 +1,130 @@
+"""The catalogue of faults: what may go wrong on a path, how often, and in which words it is told.
+
+A fault is an Action like any other, so that it replays, is minimised and explained; what it needs is a *budget*: how
+many of its kind may happen on one path. Budgets are part of the state (`World.budgets`), 0 by default, and what has no
+budget does not exist: the graph is the one without the fault. This table is the only list of faults; options, verdicts,
+explanations and docs/check.md are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Fault(NamedTuple):
+    """One kind of fault."""
+
+    name: str
+    """Its budget and option: `sm.check(w, crashes=1)`, `--crashes 1`."""
+    op: str
+    """The Action that spends one: the first word of its label."""
+    models: str
+    """What it stands for."""
+    source: str
+    """Who knows it: a tool, a document, rows of the corpus of known bugs."""
+    when: str
+    """When the Action is enabled."""
+    says: str
+    """What `explain` says after the name of who it happens to."""
+
+
+CATALOGUE: Final = (
+    Fault(
+        "crashes",
+        "crash",
+        "a controller's process ends and is started again",
+        "Sieve: intermediate states; bugs 2, 12, 20, 30, 37",
+        "between any two calls after a write, and where memory or news would be lost that a restart does not bring",
+        "crashes and starts again: what it was doing and remembered is lost",
+    ),
+    Fault(
+        "conflicts",
+        "conflict",
+        "an update, patch or apply loses against a writer nobody modelled",
+        "Kubernetes API conventions: concurrency control; Kamera has none",
+        "instead of an update, a patch or an apply",
+        "refused, 409 Conflict (somebody else wrote first)",
+    ),
+    Fault(
+        "errors",
+        "error",
+        "the API server fails: 500, nothing was done",
+        "Kubernetes API conventions: 500 StatusReasonInternalError; bug 105",
+        "instead of a write or a fresh read",
+        "failed, 500 InternalError (nothing was done)",
+    ),
+    Fault(
+        "throttles",
+        "throttle",
+        "the API server is busy: 429, nothing was done",
+        "Kubernetes: API priority and fairness",
+        "instead of a write or a fresh read",
+        "refused, 429 TooManyRequests (nothing was done)",
+    ),
+    Fault(
+        "timeouts",
+        "timeout",
+        "the request never arrives, and the client gives up",
+        "Kubernetes API conventions: 504 StatusReasonTimeout; bug 92",
+        "instead of a write or a fresh read",
+        "timed out, 504 Timeout (nothing was done)",
+    ),
+    Fault(
+        "lost_replies",
+        "lose-reply",
+        "the write takes effect, but its answer is lost: the client sees a time-out",
+        "Kubernetes API conventions: 504 StatusReasonTimeout: the write may still take effect; bugs 63, 65, 92",
+        "instead of a write",
+        "done, but the answer is lost: the controller sees 504 Timeout",
+    ),
+)
+BY_NAME: Final = {fault.name: fault for fault in CATALOGUE}
+BY_OP: Final = {fault.op: fault for fault in CATALOGUE}
+FAULTY: Final = frozenset(BY_OP)
+"""Actions that need not happen: no run is unfair for want of them."""
+AT_A_CALL: Final = ("conflict", "error", "lose-reply", "throttle", "timeout")
+"""Faults that befall a call of a reconcile, in the order of their labels."""
+
+
+class Left(NamedTuple):
+    """What may still go wrong with what is left of the budgets."""
+
+    ops: frozenset[str]
+    at_a_call: tuple[str, ...]
+
+
+class Budgets:
+    """The faults that a system may have: what stands at which place of `World.budgets`."""
+
+    __slots__ = ("_left", "_place", "faults", "full")
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        unknown = sorted(numbers.keys() - BY_NAME.keys())
+        if unknown:
+            raise ValueError(f"no fault is called {unknown[0]!r}; there are: {', '.join(BY_NAME)}")
+        self.faults = tuple([fault for fault in CATALOGUE if numbers.get(fault.name)])
+        self.full = tuple([numbers[fault.name] for fault in self.faults])
+        """The budgets of a path that begins; () when nothing can go wrong."""
+        self._place = {fault.op: at for at, fault in enumerate(self.faults)}
+        self._left: dict[tuple[int, ...], Left] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.faults)
+
+    def has(self, op: str) -> bool:
+        """Whether there ever was a budget for this."""
+        return op in self._place
+
+    def left(self, budgets: tuple[int, ...]) -> Left:
+        """What can still go wrong."""
+        found = self._left.get(budgets)
+        if found is None:
+            ops = frozenset([fault.op for fault, number in zip(self.faults, budgets, strict=True) if number])
+            found = self._left[budgets] = Left(ops, tuple([op for op in AT_A_CALL if op in ops]))
+        return found
+
+    def spend(self, budgets: tuple[int, ...], op: str) -> tuple[int, ...]:
+        """The budgets after one of these."""
+        at = self._place[op]
+        return (*budgets[:at], budgets[at] - 1, *budgets[at + 1 :])

@@ -1,0 +1,49 @@
+"""How a fault is tested: it finds a bug that was put there, no other fault does, and the mended controller passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import steersman as sm
+from steersman.check import Verdict
+from steersman.check.explore import Bounds, Explorer
+from steersman.kernel.faults import BY_NAME, FAULTY
+from steersman.kernel.schedule import Replay
+from steersman.kernel.transition import apply, enabled
+
+Make = Callable[[Any], sm.Scenario]
+MAX_STATES = 20_000
+"""States of one small search: enough for what two calls and one fault can do."""
+
+
+def finds(make: Make, buggy: Any, mended: Any, fault: str, *, also: Collection[str] = (), **bounds: Any) -> Verdict:
+    """`fault` alone finds the bug, and the others find nothing (`also`: those that share its cause)."""
+    sm.check(make(mended), **{fault: 1}, **bounds).assert_holds(complete=True)
+    sm.check(make(buggy), **bounds).assert_holds(complete=True)
+    for other in BY_NAME:
+        if other != fault and other not in also:
+            sm.check(make(buggy), **{other: 1}, max_states=MAX_STATES, **bounds).assert_holds()
+    verdict = sm.check(make(buggy), **{fault: 1}, **bounds)
+    assert verdict.violations, str(verdict)
+    assert f"{fault.replace('_', '-')} 1" in verdict.summary()
+    for violation in verdict.violations:
+        ops = [action.op for action in violation.actions]
+        assert BY_NAME[fault].op in ops, str(verdict)
+        assert not (FAULTY - {BY_NAME[fault].op}) & set(ops)
+        replays(make(buggy), violation, verdict, **{fault: 1}, **bounds)
+    return verdict
+
+
+def replays(scenario: sm.Scenario, violation: Any, verdict: Verdict, **bounds: Any) -> None:
+    """The schedule of a violation leads to the same store each time it is followed, label by label."""
+    ends = []
+    for _ in range(2):
+        explorer = Explorer(scenario, Bounds(**bounds))
+        explorer.assume_reads(verdict.reads)
+        world = scenario.world(explorer.system)
+        policy = Replay(violation.schedule)
+        while (action := policy.choose(world, enabled(world))) is not None:
+            world = apply(world, action)
+        ends.append([(obj.key, obj.rv, obj.content) for obj in world.store.objects()])
+    assert ends[0] == ends[1]

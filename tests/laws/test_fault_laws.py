@@ -1,0 +1,54 @@
+"""Faults: without a budget nothing changes, with one the graph without it is a part of the new one."""
+
+import pytest
+
+from examples.check import false_ready, over_creation
+from steersman.check.explore import Bounds, Explorer
+from steersman.kernel.faults import BY_NAME, FAULTY
+from tests.check import kamera
+
+NUMBERS = {
+    "trivial": (lambda: kamera.trivial()[0], {}, (63, 114)),
+    "foo/bar": (lambda: kamera.foo_bar()[0], {"crashes": 1, "conflicts": 1}, (348, 685)),
+    "careful": (lambda: over_creation.scenario(over_creation.CarefulReplicaSet), {"lag": 1, "crashes": 1}, (74, 151)),
+    "naive": (lambda: over_creation.scenario(over_creation.NaiveReplicaSet), {"lag": 2, "conflicts": 1}, (248, 392)),
+    "false ready": (lambda: false_ready.scenario(false_ready.Existence), {"crashes": 1}, (29, 28)),
+}
+"""States and transitions as they were before there were other faults than crashes and conflicts."""
+
+
+def graph(make, **bounds):
+    explorer = Explorer(make(), Bounds(**bounds))
+    explorer.run()
+    return explorer.graph
+
+
+def labels(graph):
+    """Every transition, as states and labels, in the order of the search."""
+    return [(n, graph.actions[action].label, target) for n in range(len(graph)) for action, target in graph.edges(n)]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_without_a_budget_the_graph_is_the_one_of_before(name):
+    make, bounds, size = NUMBERS[name]
+    plain = graph(make, **bounds)
+    assert (len(plain), plain.transitions) == size
+    none = graph(make, **dict.fromkeys(BY_NAME, 0) | bounds)
+    assert labels(none) == labels(plain)
+
+
+@pytest.mark.parametrize("fault", BY_NAME)
+def test_what_happens_without_the_fault_is_the_graph_without_it(fault):
+    make, bounds = (lambda: false_ready.scenario(false_ready.Success)), {"max_states": 5_000}
+    plain, more = graph(make, **bounds), graph(make, **bounds, **{fault: 1})
+    same = {0: 0}
+    for state in range(len(plain)):
+        here = {plain.actions[action].label: target for action, target in plain.edges(state)}
+        edges = list(more.edges(same[state]))
+        there = {
+            more.actions[action].label: target for action, target in edges if more.actions[action].op not in FAULTY
+        }
+        assert list(here) == list(there)
+        for label, target in here.items():
+            assert same.setdefault(target, there[label]) == there[label]
+    assert len(set(same.values())) == len(plain)
