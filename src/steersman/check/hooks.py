@@ -10,6 +10,7 @@ import orjson
 
 from steersman.api.admission.hook import Hook
 from steersman.check.mistake import ScenarioError
+from steersman.check.signing import signed
 from steersman.kernel.value import freeze, thaw
 
 UID = "model"
@@ -27,8 +28,10 @@ class HookModels:
         """Registers a model."""
         self._models[name] = model
 
-    def call(self, kind: str, question: tuple[Hook, ...]) -> list[dict[str, Any]]:
-        """The answers of the models. Raises `ScenarioError`."""
+    def call(self, kind: str, question: Any) -> Any:
+        """The answers of the models, or what stands for a signature. Raises `ScenarioError`."""
+        if kind == "sign":
+            return signed(question)
         return [self._converted(hook) if kind == "convert" else self._answer(hook) for hook in question]
 
     def _converted(self, hook: Hook) -> dict[str, Any]:

@@ -74,5 +74,5 @@ class BootstrapSigner(Controller):
             if token is not None and (ends is None or not c.after(ends, 0)):
                 wanted[SIGNATURE + token[0]] = signature(data[KUBECONFIG], *token)
         if wanted != data:
-            with suppress(Conflict, NotFound):  # it changed, and wakes us again
+            with suppress(NotFound):  # it is gone, and wakes us again
                 c.update({**found, "data": wanted})

@@ -11,6 +11,7 @@ by one, up to the first refusal. Not here, since off by default in 1.36: Workloa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from steersman.api.client import Client
@@ -306,9 +307,8 @@ class Turn(Census):
                 if free and self._is_tracked(pod):
                     _free(self.c, pod)
                     self.facts.freed(pod)
-                self.c.delete(pod, uid=pod["metadata"]["uid"])
-            except Conflict:
-                pass  # the name is another pod's by now
+                with suppress(Conflict):  # the name is another pod's by now
+                    self.c.delete(pod, uid=pod["metadata"]["uid"])
             except ApiError as error:
                 failed = failed or error
                 continue

@@ -44,15 +44,14 @@ class PodGc(Controller):
             return (event.key,) if new is None or _out_of_service(new.value) else ()
         if new is None:
             return ()
-        if _has_ended(new) and (old is None or not _has_ended(old)):
-            return (ENDED,)
+        keys = [ENDED] if _has_ended(new) and (old is None or not _has_ended(old)) else []
         terminating = "deletionTimestamp" in new.meta.value
         if not new.node:
-            return (event.key,) if terminating else ()
+            return [*keys, event.key] if terminating else keys
         node = next(iter(find("nodes", new.node)), None)
         if node is None or (terminating and _out_of_service(node.value)):
-            return (Key("", "Node", "", new.node),)
-        return ()
+            keys.append(Key("", "Node", "", new.node))  # an ended pod, too: somebody may have stopped half-way
+        return keys
 
     def reconcile(self, c: Client, key: Key) -> None:
         """Ends what is to be ended of a pod, of a node's pods, or of all ended pods."""

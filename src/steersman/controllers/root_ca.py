@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
-from steersman.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from steersman.api.errors import AlreadyExists, Forbidden, NotFound
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -75,5 +75,5 @@ def _publish(c: Client, name: str, pem: str) -> None:
         if found.get("data") != data or notes.get(DESCRIPTION) != TEXT:
             meta = {**found["metadata"], "annotations": {**notes, DESCRIPTION: TEXT}}
             c.update({**found, "metadata": meta, "data": data})
-    except (AlreadyExists, Conflict, Forbidden, NotFound):  # it changed, or the namespace goes: an event tells
+    except (AlreadyExists, Forbidden, NotFound):  # it came or went, or the namespace goes: an event tells
         return

@@ -1,0 +1,74 @@
+"""Controllers of nodes, and of the pods that cannot stay on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import steersman as sm
+from steersman.controllers.builtin import builtin
+from steersman.kernel.object import Key
+from steersman.nodes.node import node_object
+from tests.check.targets.making import web_pod
+
+NODE, POD = Key("", "Node", "", "node-1"), Key("", "Pod", "default", "web")
+TAINT = {"key": "a", "value": "b", "effect": "NoExecute"}
+
+
+def _nodes(controller: str) -> sm.Scenario:
+    w = sm.Scenario().run(*builtin(controller))
+    w.apply(node_object("node-1"))
+    w.apply(node_object("spare"))  # what fails is not everything
+    return w
+
+
+def _fails(c: Any) -> None:
+    """The node's kubelet says that it is not ready."""
+    conditions = [
+        {**each, "status": "False"} if each["type"] == "Ready" else each for each in c.get(NODE).status.conditions
+    ]
+    c.patch_status(NODE, {"conditions": conditions})
+
+
+def lifecycle() -> sm.Scenario:
+    w = _nodes("node-lifecycle-controller")
+    w.user("fail", _fails)
+    w.user("cordon", lambda c: c.patch(NODE, {"spec": {"unschedulable": True}}))
+    wanted = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unschedulable"}
+    return w.converges(lambda s: {each.key for each in s[NODE].spec.taints or ()} == wanted)
+
+
+def events() -> sm.Scenario:
+    w = _nodes("node-events")
+    w.user("delete", lambda c: c.delete(NODE))
+    return w.converges(lambda s: not s[NODE])
+
+
+def node_ttl() -> sm.Scenario:
+    w = _nodes("ttl-controller")
+    w.user("forget", lambda c: c.patch(NODE, {"metadata": {"annotations": {"node.alpha.kubernetes.io/ttl": None}}}))
+    return w.converges(lambda s: s[NODE].metadata.annotations["node.alpha.kubernetes.io/ttl"] == "0")
+
+
+def eviction() -> sm.Scenario:
+    w = _nodes("taint-eviction-controller")
+    tolerated = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+    w.apply(web_pod())
+    w.apply(web_pod("later", tolerations=[tolerated]))
+    w.user("taint", lambda c: c.patch(NODE, {"spec": {"taints": [TAINT]}}))
+    return w.converges(lambda s: all("deletionTimestamp" in each.metadata for each in s.list("v1/Pod")))
+
+
+def podgc() -> sm.Scenario:
+    w = _nodes("pod-garbage-collector")
+    w.apply(web_pod())
+    w.user("remove", lambda c: c.delete(NODE))
+    return w.converges(lambda s: s.count("v1/Pod") == 0)
+
+
+TARGETS = {
+    "node-lifecycle-controller": lifecycle,
+    "node-events": events,
+    "ttl-controller": node_ttl,
+    "taint-eviction-controller": eviction,
+    "pod-garbage-collector": podgc,
+}
