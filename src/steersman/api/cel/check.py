@@ -10,7 +10,7 @@ from steersman.api.cel.faults import CompileError
 from steersman.api.cel.functions import Overload, Registry
 from steersman.api.cel.lexer import RESERVED as WORDS
 from steersman.api.cel.parser import dotted
-from steersman.api.cel.tree import Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
+from steersman.api.cel.tree import BIND, Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
 from steersman.api.cel.types import (
     BOOL,
     DYN,
@@ -50,8 +50,8 @@ def check(
         found = checker.visit(root)
     except RecursionError:
         raise CompileError(source, [(-1, "the types of the expression are nested too deep")]) from None
-    if checker.faults:
-        raise CompileError(source, checker.faults)
+    if checker.faults or checker.uneven:
+        raise CompileError(source, checker.faults or checker.uneven)
     for node in checker.seen:
         node.type = settle(checker.subst, node.type)
     return settle(checker.subst, found)
@@ -65,6 +65,8 @@ class _Checker:
         self.subst: Subst = {}
         self.fresh = Fresh()
         self.faults: list[tuple[int, str]] = []
+        self.uneven: list[tuple[int, str]] = []
+        """Literals with elements of several types, one of which is not known: told where nothing else is wrong."""
         self.mixed = False
         """Within format(), whose arguments may be of several types."""
         self.seen: list[Node] = []
@@ -163,13 +165,12 @@ class _Checker:
 
     def logical(self, node: Call) -> Type:
         for operand in node.args:
-            found = self.visit(operand)
-            if not assign(self.subst, BOOL, found):
-                shown = (
-                    f"(bool, {self.shown(found)})" if operand is not node.args[0] else f"({self.shown(found)}, bool)"
-                )
-                self.fault(node.at, f"found no matching overload for '{node.name}' applied to '{shown}'")
+            self.boolean_term(operand, self.visit(operand))
         return BOOL
+
+    def boolean_term(self, operand: Node, found: Type) -> None:
+        if not assign(self.subst, BOOL, found):
+            self.fault(operand.at, f"expected type 'bool' but found '{self.shown(found)}'")
 
     def overload(self, node: Call, overloads: Sequence[Overload], given: list[Type]) -> Type:
         """Every signature that fits; a result they do not agree on is dyn."""
@@ -216,9 +217,20 @@ class _Checker:
                     found = DYN
                     continue
                 self.fault(item.at, f"expected type '{self.shown(found)}' but found '{self.shown(t)}'")
-            elif t.kind == "dyn" or resolve(self.subst, found).kind in ("null", "param"):
-                found = t
+            else:
+                if not self.mixed and not self.alike(found, t):
+                    told = f"expected type '{self.shown(found)}' but found '{self.shown(t)}'"
+                    self.uneven.append((item.at, told))
+                if t.kind == "dyn" or resolve(self.subst, found).kind in ("null", "param"):
+                    found = t
         return self.fresh.variable() if found is None else found
+
+    def alike(self, one: Type, other: Type) -> bool:
+        """Whether two types that fit do so without dyn."""
+        one, other = resolve(self.subst, one), resolve(self.subst, other)
+        if "dyn" in (one.kind, other.kind):
+            return one.name == other.name or "param" in (one.kind, other.kind)
+        return all(self.alike(a, b) for a, b in zip(one.params, other.params, strict=False))
 
     def joined(self, one: Type, other: Type) -> bool:
         return assign(self.subst, one, other)
@@ -255,7 +267,7 @@ class _Checker:
 
     def fold(self, node: Fold) -> Type:
         source = resolve(self.subst, self.visit(node.source))
-        names = self.ranged(node, source)
+        names = [source] if node.kind == BIND else self.ranged(node, source)
         outer = self.scope
         self.scope = {**outer, **dict(zip(node.names, names, strict=True))}
         steps = [self.visit(step) for step in node.steps]
@@ -278,7 +290,7 @@ class _Checker:
             return [INT, source.params[0]] if two else [source.params[0]]
         if source.kind == "map":
             return list(source.params) if two else [source.params[0]]
-        if source.kind != "dyn":
+        if source.kind != "dyn" or source.name == types.ANY.name:
             told = "cannot be range of a comprehension (must be list, map, or dynamic)"
             self.fault(node.source.at, f"expression of type '{self.shown(source)}' {told}")
         return [DYN] * len(node.names)
@@ -291,7 +303,7 @@ class _Checker:
     def folded(self, node: Fold, source: Type, steps: list[Type]) -> Type:
         kind, last = node.kind, steps[-1]
         if kind in ("all", "exists"):
-            self.boolean(node, last, "_&&_" if kind == "all" else "_||_", "(bool, {})")
+            self.boolean_term(node.steps[-1], last)
             return BOOL
         if kind == "existsOne":
             self.boolean(node, last, "_?_:_", "({}, int, int)")
@@ -300,6 +312,8 @@ class _Checker:
             inner = source.params[0] if source.kind in ("list", "map") else DYN
             self.boolean(node, last, "_?_:_", f"({{}}, list({self.shown(inner)}), list({self.shown(inner)}))")
             return list_of(inner)
+        if kind == BIND:
+            return last
         if kind == "optMap":
             return optional_of(last)
         if kind == "optFlatMap":

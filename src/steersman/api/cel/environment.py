@@ -77,19 +77,21 @@ class Program:
 
 
 class Environment:
-    """See the module's text. `objects` are the names of object literals."""
+    """See the module's text. `objects` are the names of object literals; `binds`: there is cel.bind()."""
 
-    __slots__ = ("_programs", "objects", "registry", "variables")
+    __slots__ = ("_programs", "binds", "objects", "registry", "variables")
 
     def __init__(
         self,
         variables: Mapping[str, Type],
         objects: Mapping[str, Type] | None = None,
         registry: Registry | None = None,
+        binds: bool = False,
     ) -> None:
         self.variables = dict(variables)
         self.objects: Mapping[str, Type] = {} if objects is None else objects
         self.registry = kubernetes() if registry is None else registry
+        self.binds = binds
         self._programs: dict[str, Program | CompileError] = {}
 
     def compile(self, source: str) -> Program:
@@ -105,14 +107,14 @@ class Environment:
 
     def _compile(self, source: str) -> Program | CompileError:
         try:
-            root = parse(source)
+            root = parse(source, self.binds)
             return Program(source, root, check(root, source, self.variables, self.registry, self.objects))
         except CompileError as error:
             return error
 
     def extended(self, variables: Mapping[str, Type]) -> Environment:
         """The environment with more variables."""
-        return Environment({**self.variables, **variables}, self.objects, self.registry)
+        return Environment({**self.variables, **variables}, self.objects, self.registry, self.binds)
 
 
 @cache

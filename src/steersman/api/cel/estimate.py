@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from steersman.api.cel.tree import Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
-from steersman.api.cel.types import Type
+from steersman.api.cel.tree import BIND, Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
+from steersman.api.cel.types import ANY, Type
 
 MOST: Final = (1 << 64) - 1
 """What cannot be told, or does not end: Kubernetes counts in 64 bits and stays at the last."""
@@ -97,16 +97,17 @@ class Local(NamedTuple):
     entry: Entry | None
 
 
-def most(root: Node, declared: Type) -> int:
-    """The worst cost of a checked expression about values of a declared type."""
-    return Estimate(declared).cost(root).most
+def most(root: Node, declared: Type, name: str = "") -> int:
+    """The worst cost of a checked expression about values of a declared type; `name`: what alone is of that type."""
+    return Estimate(declared, name).cost(root).most
 
 
 class Estimate:
     """The estimate of one expression; every node is visited once, from below."""
 
-    def __init__(self, declared: Type) -> None:
+    def __init__(self, declared: Type, name: str = "") -> None:
         self._root = declared
+        self._name = name
         self._paths: dict[int, Path] = {}
         self._sizes: dict[int, Span] = {}
         self._entries: dict[int, Entry] = {}
@@ -122,7 +123,7 @@ class Estimate:
 
     def _declared(self, names: list[str]) -> Span | None:
         """The size of what the schema has at a path."""
-        if not names:
+        if not names or self._name not in ("", names[0]):
             return None
         found: Type | None = self._root
         for name in names[1:]:
@@ -131,6 +132,8 @@ class Estimate:
                 found = found.params[-1] if found.kind in ("list", "map") and found.params else None
             elif name == "@keys":
                 found = found.params[0] if found.kind == "map" else None
+            elif found.kind == "map" and found.params[1].name == ANY.name:  # whatever it is called
+                found = found.params[1]
             else:
                 found = (found.fields or {}).get(name)
             if found is None:
@@ -293,7 +296,20 @@ class Estimate:
 
     # -- comprehensions ------------------------------------------------------------------------------------
 
+    def _bind(self, node: Fold) -> Span:
+        """A value with a name: cel-go writes it as a loop over an empty list that never turns."""
+        (name,), (body,) = node.names, node.steps
+        value = Span(NEW_LIST, NEW_LIST).plus(self.cost(node.source))
+        before = dict(self._locals)
+        self._locals[name] = Local(self.path(node.source), self._known(node.source), self._entry(node.source))
+        cost = value.plus(self.cost(body))
+        self._same(node, body)
+        self._locals = before
+        return cost
+
     def _fold(self, node: Fold) -> Span:
+        if node.kind == BIND:
+            return self._bind(node)
         if node.kind in ("optMap", "optFlatMap"):
             return self._opt_map(node)
         source = self.cost(node.source)

@@ -18,6 +18,8 @@ class CompileError(ValueError):
             number = source.count("\n", 0, max(at, 0))
             column = max(at, 0) - (source.rfind("\n", 0, max(at, 0)) + 1)
             told.append(_told(number + 1, column, message, lines[number]) if at >= 0 else f"ERROR: <input>: {message}")
+        if not source:  # has no place
+            told = [line.split("\n")[0].replace("<input>:1:1:", "<input>:1:0:") for line in told]
         super().__init__("\n".join(told))
 
 

@@ -9,7 +9,7 @@ from steersman.api.cel.faults import CelError
 from steersman.api.cel.frame import Frame, Step
 from steersman.api.cel.functions import COSTS, LIST_COST, MAP_COST
 from steersman.api.cel.library.lists import sorted_by
-from steersman.api.cel.tree import Fold, Node
+from steersman.api.cel.tree import BIND, Fold, Node
 from steersman.api.cel.values import NONE, Fields, Optional, key_text, type_name
 
 Plan = Callable[[Node], Step]
@@ -199,9 +199,35 @@ def _sorted_by(node: Fold, plan: Plan) -> Step:
     return sorted_list
 
 
+def _bound(node: Fold, plan: Plan) -> Step:
+    """A value with a name. An error of the value is one only where the name is asked for."""
+    source, body, name = plan(node.source), plan(node.steps[0]), node.names[0]
+
+    def bound(frame: Frame) -> Any:
+        frame.spend(LIST_COST)  # cel-go writes it as a loop over an empty list
+        outer = frame.names
+        try:
+            value, problem = source(frame), None
+        except CelError as error:
+            value, problem = None, error
+        frame.names = {key: item for key, item in outer.items() if key != name}
+        if problem is None:
+            frame.names[name] = value
+        try:
+            return body(frame)
+        except CelError:
+            if problem is not None:
+                raise problem from None
+            raise
+        finally:
+            frame.names = outer
+
+    return bound
+
+
 FOLDS: Final[dict[str, Callable[[Fold, Plan], Step]]] = {
     "all": _quantified, "exists": _quantified, "existsOne": _exists_one,
     "map": _collected, "filter": _collected, "transformList": _collected,
     "transformMap": _mapped, "transformMapEntry": _mapped,
-    "optMap": _optional_map, "optFlatMap": _optional_map, "sortBy": _sorted_by,
+    "optMap": _optional_map, "optFlatMap": _optional_map, "sortBy": _sorted_by, BIND: _bound,
 }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.api.cel.faults import CompileError
 from steersman.api.cel.lexer import RESERVED, Word, words
-from steersman.api.cel.tree import Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
+from steersman.api.cel.tree import BIND, Call, Const, Fold, Ident, ListNode, MapNode, Node, Select, StructNode
 
 MAX_DEPTH: Final = 100
 """Deepest nesting of an expression: cel-go stops at 250, Python's own stack must have room for three frames each."""
@@ -28,14 +28,15 @@ EXPECTED: Final = (
 )
 
 
-def parse(source: str) -> Node:
-    """The tree of an expression. Raises `CompileError`."""
-    return _Parser(source).run()
+def parse(source: str, binds: bool = False) -> Node:
+    """The tree of an expression. `binds`: cel.bind() is a macro. Raises `CompileError`."""
+    return _Parser(source, binds).run()
 
 
 class _Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, binds: bool) -> None:
         self.source = source
+        self.binds = binds
         self.words = words(source)
         self.at = 0
         self.depth = 0
@@ -257,6 +258,10 @@ class _Parser:
         self.expect("(")
         args = self.arguments(")")
         form = (name.text, len(args))
+        if self.binds and form == (BIND, 3) and isinstance(target, Ident) and target.name == "cel":
+            if not isinstance(args[0], Ident):
+                raise self.fail(args[0].at, "cel.bind() variable names must be simple identifiers")
+            return self.kept(Fold(at, BIND, args[1], (args[0].name,), args[2:]))
         if form in ONE_NAME or form in TWO_NAMES:
             count = 2 if form in TWO_NAMES else 1
             names = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from steersman.api.cel.types import DYN, Type
+
+BIND: Final = "bind"
+"""The kind of a `Fold` that is none: `cel.bind(name, source, step)`, which gives a value a name."""
 
 
 class Node:

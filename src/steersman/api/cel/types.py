@@ -43,6 +43,8 @@ class Type:
 
 
 DYN: Final = Type("dyn")
+ANY: Final = Type("dyn", (), "any")
+"""As dyn, but nobody knows whether it is a list: no comprehension may go over it."""
 NULL: Final = Type("null")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
@@ -154,8 +156,13 @@ def _occurs(subst: Subst, name: str, t: Type) -> bool:
 
 def assign(subst: Subst, want: Type, got: Type) -> bool:
     """Whether `got` may stand where `want` is asked for; binds parameters in `subst`."""
+    open_ends = [t.name for t in (want, got) if t.kind == "param"]
     want, got = resolve(subst, want), resolve(subst, got)
     if want is got:
+        return True
+    if open_ends and "dyn" in (want.kind, got.kind) and "param" not in (want.kind, got.kind):
+        for name in open_ends:  # of what it may be, the most general
+            subst[name] = want if want.kind == "dyn" else got
         return True
     for one, other in ((want, got), (got, want)):
         if one.kind == "param":

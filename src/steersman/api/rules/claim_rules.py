@@ -1,7 +1,7 @@
 """Rules of ResourceClaims, their templates and DeviceClasses: requests, constraints, and who a claim is reserved for.
 
-Source of the facts: kubernetes `pkg/apis/resource/validation`, release 1.36. Of expressions in CEL the grammar is
-judged and not the types: the scheduler's plugin for devices is what would evaluate them.
+Source of the facts: kubernetes `pkg/apis/resource/validation`, release 1.36. The expressions of
+selectors: see `cel.devices`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api.cel.faults import CompileError
-from steersman.api.cel.parser import parse
 from steersman.api.errors import Cause
 from steersman.api.names import dns1123_label, dns1123_subdomain
 from steersman.api.rules import internal
@@ -166,7 +164,11 @@ def _device(out: Causes, path: str, device: Object) -> None:
 
 
 def _selectors(out: Causes, path: str, selectors: Any) -> None:
-    for index, selector in enumerate(selectors or ()):
+    if not selectors:
+        return
+    from steersman.api.cel.devices import fault  # the expression language is loaded when somebody uses it
+
+    for index, selector in enumerate(selectors):
         if selector.get("cel") is None:
             out.append(Cause.required(f"{path}[{index}].cel"))
             continue
@@ -174,10 +176,9 @@ def _selectors(out: Causes, path: str, selectors: Any) -> None:
         if len(text.encode()) > MAX_EXPRESSION:
             out.append(Cause.too_long(at, MAX_EXPRESSION))
             continue
-        try:
-            parse(text)
-        except CompileError as wrong:
-            out.append(Cause.invalid(at, text, f"compilation failed: {wrong}"))
+        wrong = fault(text)
+        if wrong is not None:
+            out.append(Cause.forbidden(at, wrong.detail) if wrong.costly else Cause.invalid(at, text, wrong.detail))
 
 
 def _reference(out: Causes, path: str, name: str, known: Mapping[str, frozenset[str]]) -> None:
