@@ -12,7 +12,7 @@ Source of the facts: kubernetes `pkg/apis/core/v1/defaults.go`, `zz_generated.de
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -332,8 +332,8 @@ def pod_status(spec: Mapping[str, Any]) -> Frozen:
 def reported_status(status: Frozen) -> Frozen:
     """The status of a pod as a node wrote it: the first of podIPs and podIP are one."""
     address = status.get("podIP")
-    listed: Iterable[Any] = status.get("podIPs") or ()
-    first = next((item.get("ip") for item in listed if isinstance(item, dict)), None)
+    listed = status.get("podIPs")
+    first = listed[0].get("ip") if listed else None
     if address:  # it decides, where they differ
         return status if first == address else put(status, "podIPs", FrozenList([Frozen({"ip": address})]))
     return put(status, "podIP", first) if first else status

@@ -217,17 +217,17 @@ class Shapes:
     def with_addresses(self, owned: FieldSet, status: Frozen) -> FieldSet:
         """`owned` and the fields of this status' lists of addresses. Raises `_Stranger` when they have no keys."""
         texts: list[Any] = []
+        some = False
         for name in self._apart:
             items = status.get(name)
             if items is None:
                 texts.append(None)
             elif len(items) == 1 and len(items[0]) == 1 and (text := items[0].get(ADDRESS[0])):
                 texts.append(text)  # the usual case: one address and nothing else
+                some = True
             else:
                 return self._added(owned, [status.get(name) for name in self._apart])
-        if not any(texts):
-            return owned
-        return Deferred(self._with_each, owned, *texts)
+        return Deferred(self._with_each, owned, *texts) if some else owned
 
     def _with_each(self, owned: FieldSet, *texts: Any) -> FieldSet:
         return self._added(owned, [text and [{ADDRESS[0]: text}] for text in texts])
@@ -244,7 +244,11 @@ class Shapes:
 
     def ordered(self, status: Frozen) -> bool:
         """Whether the order of its addresses can change without any of them changing."""
-        return any(len(status.get(name, ())) != 1 for name in self._apart if name in status)
+        for name in self._apart:
+            items = status.get(name)
+            if items is not None and len(items) != 1:
+                return True
+        return False
 
 
 def _make_room(table: dict[Any, Any]) -> None:

@@ -132,7 +132,11 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     if not managers or asked is not None or (by.part and not scaled.owned(kind, managers)):
         new.managers = managers  # nobody is on record, so nobody is put there before the first apply
         return Written(new, tuple(warnings))
-    across = aliases.across(kind, old, new) if kind.gk == aliases.EVENT else conversion.across(kind, old, new)
+    across = None
+    if kind.custom:
+        across = conversion.across(kind, old, new)
+    elif kind.gk == aliases.EVENT:
+        across = aliases.across(kind, old, new)
     if status_only and across is None and new.meta is old.meta:
         entries = reported(kind, old, new, by.manager, by.time)
         if entries is not None:

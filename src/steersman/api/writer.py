@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from steersman.api import born, errors, refusal, validate, write
@@ -19,6 +20,8 @@ from steersman.kernel.object import Key, Object, Section
 
 MAX_MANAGER: Final = 128
 """Characters of a fieldManager (kube-apiserver's limit)."""
+MAX_WRITERS: Final = 1 << 10
+"""Writers remembered, each with the second in which it wrote: a burst comes from few."""
 
 
 class Writer:
@@ -109,13 +112,18 @@ def _whole_body(kind: Kind, old: Object | None, request: Request) -> Any:
 
 
 def by_of(request: Request) -> By:
-    """Who writes, for managedFields: the claimed manager, else the actor."""
+    """Who writes, for managedFields: the claimed manager, else the actor. Raises `ApiError` 422."""
     manager, options = request.manager or request.actor or "unknown", request.options
+    by = _by(manager, request.now // MICRO, request.subresource)
+    if not options:
+        return by
+    part, served = options.get("part") or "", options.get("served") or ""
+    return By(manager, by.time, options.get("validation") or "Warn", request.subresource, part, served=served)
+
+
+@lru_cache(maxsize=MAX_WRITERS)
+def _by(manager: str, second: int, subresource: str) -> By:
     if len(manager) > MAX_MANAGER or not manager.isprintable():
         cause = errors.Cause.invalid("fieldManager", manager, f"must be at most {MAX_MANAGER} printable characters")
         raise errors.invalid("PatchOptions", "", [cause], "meta.k8s.io")
-    time = time_text(request.now // MICRO)
-    if not options:
-        return By(manager, time, "Warn", request.subresource)
-    part, served = options.get("part") or "", options.get("served") or ""
-    return By(manager, time, options.get("validation") or "Warn", request.subresource, part, served=served)
+    return By(manager, time_text(second), "Warn", subresource)
