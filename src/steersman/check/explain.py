@@ -8,17 +8,21 @@ from typing import Any, Final
 import orjson
 
 from steersman.check.rest import Noting
+from steersman.check.verdict import plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Event, Refused
-from steersman.kernel.faults import AT_A_CALL, BY_OP
+from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, BY_OP
 from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.transition import step
+from steersman.kernel.view import ENDS, STALLED, coalesced
 from steersman.kernel.world import World
 
 MAX_DIFF_LINES: Final = 12
 """Changed fields shown a step: more would bury the one that matters."""
 MAX_VALUE: Final = 60
+MOVING: Final = frozenset(ENDS.values())
+"""Actions that move a view."""
 QUIET: Final = ("metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.uid")
 """Fields that change with every write."""
 
@@ -57,9 +61,8 @@ def _step(world: Noting, action: Action) -> Iterator[str]:
     if action.op == "cont" or action.op in AT_A_CALL:
         effect = world.flights[item].node.effect
         stale = _behind(world, loop, effect)
-    if action.op == "deliver":
-        waiting = world.views[(loop, action.key.gk)].waiting[0][0]
-        yield f"{action.who}'s view of {action.key.kind} catches up: {waiting.type} {_name(waiting.key)}"
+    if action.op in MOVING:
+        yield _moved(world, loop, action)
         step(world, action)
         return
     world.events, world.ended = [], []
@@ -77,11 +80,28 @@ def _step(world: Noting, action: Action) -> Iterator[str]:
         yield _ended(world, item, before, told)
 
 
+def _moved(world: World, loop: int, action: Action) -> str:
+    """A view that moves, before it does."""
+    who, kind = action.who, action.key.kind
+    if action.op == "rewind":
+        events = world.views[(loop, STALLED)].events
+        first = f": {events[0].type} {_name(events[0].key)} has not happened there, nor what came after it"
+        return f"{who} restarts on the API server that stalled, {plural(len(events), 'event')} back{first}"
+    view = world.views[(loop, action.key.gk)]
+    if action.op == "deliver":
+        return f"{who}'s view of {kind} catches up: {view.events[0].type} {_name(view.events[0].key)}"
+    seen = coalesced(view.events, across=view.how != "slow")
+    told = ", ".join([f"{event.type} {_name(event.key)}" for event in seen]) or "nothing"
+    how = "lists anew" if action.op == "relist" else "catches up"
+    return f"{who}'s watch of {kind} {how}: {plural(len(view.events), 'event')} seen as {told}"
+
+
 def _plain(action: Action, world: World) -> str:
     if action.op == "run":
         return f"{action.who} starts to reconcile {_name(action.key)}"
     if action.op in BY_OP:
-        return f"{action.who} {BY_OP[action.op].says}"
+        watch = f"'s watch of {action.key.kind}" if action.op in ABOUT_A_KIND else ""
+        return f"{action.who}{watch} {BY_OP[action.op].says}"
     if action.op == "user":
         return f"user: {action.who}"
     if action.op == "fire":

@@ -176,7 +176,7 @@ class Walker:
                     self._reported.add(prop.name)
 
                     def bad(candidate: World, prop: object = prop) -> bool:
-                        at_rest = not enabled(candidate)
+                        at_rest = all(action.op in FAULTY for action in enabled(candidate))
                         return at_rest and judge(prop, State(candidate.store, scenario.kinds)) is not None  # type: ignore[arg-type]
 
                     message = f"nothing changes any more, but {wrong}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from .faults import ABOUT_A_KIND
 from .object import Key
 
 NO_KEY: Final = Key("", "", "", "")
@@ -13,22 +14,23 @@ class Action(NamedTuple):
     """One transition. `op` is one of
 
     `run` (take an item from the work queue), `cont` (perform the next call of a reconcile in flight), `call` and
-    `commit` (the two halves of a write behind a webhook), `conflict` (that call fails with 409 instead), `deliver`
-    (one event to a lagging view), `fire` (a timer), `crash`, `user`, `advance` (a component).
+    `commit` (the two halves of a write behind a webhook), `deliver`
+    (one event to a lagging view), `fire` (a timer), `user`, `advance` (a component), or a fault or what ends one: see
+    `kernel.faults`.
     """
 
     op: str
     who: str
     """The controller, user or component."""
     key: Key = NO_KEY
-    """The item; for `deliver` the kind (its name is "")."""
+    """The item; the kind (its name is "") where a view of it is meant."""
     number: int = 0
-    """cont, call, commit, conflict: which call of the reconcile, from 1."""
+    """cont, call, commit and the faults of a call: which of the reconcile, from 1."""
 
     @property
     def label(self) -> str:
         """Stable text, such as `cont replicaset/ReplicaSet.apps default/web#3`."""
-        if self.op == "deliver":
+        if self.op in ABOUT_A_KIND:
             kind = f"{self.key.kind}.{self.key.group}" if self.key.group else self.key.kind
             return f"deliver {self.who}/{kind}"
         item = self.who if self.key is NO_KEY or self.key == NO_KEY else f"{self.who}/{self.key}"

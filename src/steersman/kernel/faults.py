@@ -78,13 +78,49 @@ CATALOGUE: Final = (
         "instead of a write",
         "done, but the answer is lost: the controller sees 504 Timeout",
     ),
+    Fault(
+        "coalesced",
+        "slow",
+        "a watch that shows two updates of an object as one",
+        "Sieve: unobserved states; Kubernetes API concepts: watch; bugs 11, 21",
+        "at any time, of a kind that a controller reads through its cache; `merge` ends it",
+        "gets no events for a while, and then successive updates of an object as one",
+    ),
+    Fault(
+        "unobserved",
+        "miss",
+        "a watch that shows a deletion and a creation as one update, and never what was created and deleted",
+        "Sieve: unobserved states; client-go: DeltaFIFO; bugs 91, 102",
+        "at any time, of a kind that a controller reads through its cache; `merge` ends it",
+        "gets no events for a while, and then one for each object: what it was and what it is",
+    ),
+    Fault(
+        "relists",
+        "lose-watch",
+        "a watch that ends with 410 Gone: the cache lists anew, and every object is told of",
+        "Kubernetes API concepts: 410 Gone; client-go: reflector; bug 74",
+        "at any time, of a kind that a controller reads through its cache; `relist` ends it",
+        "is lost (410 Gone) and has to list anew",
+    ),
+    Fault(
+        "rewinds",
+        "stall",
+        "a controller restarts on an API server that is behind the one it had: it goes back in time, and catches up",
+        "Sieve: stale states; kubernetes/kubernetes issue 59848; bugs 1, 6, 9, 13, 15, 27, 31, 43, 56",
+        "at any time, for the API server a controller will find; `rewind` restarts the controller on it",
+        "will restart on an API server that sees no more changes from here on",
+    ),
 )
 BY_NAME: Final = {fault.name: fault for fault in CATALOGUE}
 BY_OP: Final = {fault.op: fault for fault in CATALOGUE}
-FAULTY: Final = frozenset(BY_OP)
+FAULTY: Final = frozenset([*BY_OP, "rewind"])
 """Actions that need not happen: no run is unfair for want of them."""
 AT_A_CALL: Final = ("conflict", "error", "lose-reply", "throttle", "timeout")
-"""Faults that befall a call of a reconcile, in the order of their labels."""
+"""Faults that befall a call of a reconcile."""
+AT_A_WATCH: Final = ("slow", "miss", "lose-watch", "stall")
+"""Faults that hold up a watch, or all of a controller's."""
+ABOUT_A_KIND: Final = frozenset(["deliver", "slow", "miss", "lose-watch", "merge", "relist"])
+"""Actions of one controller's view of one kind."""
 
 
 class Left(NamedTuple):
@@ -92,6 +128,8 @@ class Left(NamedTuple):
 
     ops: frozenset[str]
     at_a_call: tuple[str, ...]
+    at_a_kind: tuple[str, ...]
+    """Those that hold up the watch of one kind."""
 
 
 class Budgets:
@@ -121,7 +159,11 @@ class Budgets:
         found = self._left.get(budgets)
         if found is None:
             ops = frozenset([fault.op for fault, number in zip(self.faults, budgets, strict=True) if number])
-            found = self._left[budgets] = Left(ops, tuple([op for op in AT_A_CALL if op in ops]))
+            found = self._left[budgets] = Left(
+                ops,
+                tuple([op for op in AT_A_CALL if op in ops]),
+                tuple([op for op in AT_A_WATCH if op in ops and op in ABOUT_A_KIND]),
+            )
         return found
 
     def spend(self, budgets: tuple[int, ...], op: str) -> tuple[int, ...]:

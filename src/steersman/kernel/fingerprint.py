@@ -34,7 +34,7 @@ def fingerprint(world: World) -> int:
         if flight.waiting is not None:
             total += _waiting(world, loop, key, flight)
     for (loop, gk), view in world.views.items():
-        parts: list[Any] = ["view", loop, gk]
+        parts: list[Any] = ["view", loop, gk, view.how] if view.how else ["view", loop, gk]
         number = 0
         for (_, key, old, new), _ in view.waiting:
             number += 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .effect import GK, Call, Commit, Effect
-from .faults import Left
+from .action import Action
+from .effect import GK, Call, Commit, Effect, Event
+from .faults import ABOUT_A_KIND, AT_A_WATCH, BY_OP, Left
 from .object import Key
+from .view import REWOUND, STALLED, View, coalesced
 from .world import Flight, Item, World
 
 CHANGING: Final = ("update", "patch", "apply")
@@ -76,7 +78,7 @@ def losers(world: World) -> set[int]:
             if key not in listed[loop]:
                 out.add(loop)
     for (loop, _), view in world.views.items():
-        if loop not in out and any(event.new is None for event, _ in view.waiting):
+        if loop not in out and view.how != "stall" and any(event.new is None for event, _ in view.waiting):
             out.add(loop)
     return out
 
@@ -106,8 +108,86 @@ def crash(world: World, loop: int) -> None:
 # -- watches ---------------------------------------------------------------------------------------------------------
 
 
+def hold(world: World, loop: int, gk: GK, op: str) -> None:
+    """From here on a watch gets nothing; what was on its way waits too."""
+    view = world.views.get((loop, gk), View())
+    world.views = {**world.views, (loop, gk): view._replace(how=op)}
+
+
+def merge(world: World, loop: int, gk: GK) -> None:
+    """A watch that was slow, or missed something, is at the head again; what it tells is less than what happened."""
+    view = _let_go(world, loop, gk)
+    for event in coalesced(view.events, across=view.how == "miss"):
+        world.tell(loop, event, world.store)
+
+
 def relist(world: World, loop: int, gk: GK) -> None:
-    """A view that fell off the log (410) jumps to the head; every key it may have missed is reconciled."""
-    world.views = {place: view for place, view in world.views.items() if place != (loop, gk)}
-    for key in world.system.loops[loop].initial(world.store):
+    """A watch that fell off the log lists anew: what changed is told by what it was and is, what is gone as it was
+    last known, and everything else as an update that changes nothing (as client-go's reflector and DeltaFIFO do)."""
+    view = _let_go(world, loop, gk)
+    told: set[Key] = set()
+    for event in coalesced(view.events, across=True):
+        told.add(event.key)
+        world.tell(loop, event, world.store)
+    for obj in list(world.store.list(gk)):
+        if obj.key not in told:
+            world.tell(loop, Event(obj.rv, obj.key, obj, obj), world.store)
+
+
+def _let_go(world: World, loop: int, gk: GK) -> View:
+    view = world.views.get((loop, gk), View())
+    world.views = {place: other for place, other in world.views.items() if place != (loop, gk)}
+    return view
+
+
+def rewind(world: World, loop: int) -> None:
+    """A controller restarts on the API server that stalled: its lists are that old. From there its views catch up."""
+    stalled = world.views[(loop, STALLED)]
+    end(world, loop)
+    views = dict(world.views)
+    for event, before in stalled.waiting:
+        place = (loop, (event.key.group, event.key.kind))
+        views[place] = views.get(place, View((), REWOUND)).behind(event, before)
+    world.views = views
+    for key in world.system.loops[loop].initial(stalled.seen(world.store)):
         world.enqueue(loop, key)
+
+
+# -- all of them -----------------------------------------------------------------------------------------------------
+
+
+def beginnings(world: World, left: Left) -> list[Action]:
+    """The faults that can happen now, but for those at a call."""
+    loops, out = world.system.loops, []
+    if "crash" in left.ops:
+        out += [Action("crash", loops[loop].name) for loop in losers(world)]
+    if left.at_a_kind:
+        for loop, kinds in enumerate(world.system.informers):
+            for gk in kinds:
+                view = world.views.get((loop, gk))
+                if view is None or not view.how:
+                    out += [Action(op, loops[loop].name, Key(*gk, "", "")) for op in left.at_a_kind]
+    if "stall" in left.ops:
+        out += [Action("stall", loop.name) for n, loop in enumerate(loops) if (n, STALLED) not in world.views]
+    return out
+
+
+def happen(world: World, op: str, loop: int, action: Action) -> None:
+    """A fault begins, or what it began ends."""
+    gk = action.key.gk
+    if op in BY_OP:
+        world.budgets = world.system.budgets.spend(world.budgets, op)
+    if op == "crash":
+        crash(world, loop)
+    elif op in ABOUT_A_KIND and op in AT_A_WATCH:
+        hold(world, loop, gk, op)
+    elif op == "merge":
+        merge(world, loop, gk)
+    elif op == "relist":
+        relist(world, loop, gk)
+    elif op == "stall":
+        hold(world, loop, STALLED, op)
+    elif op == "rewind":
+        rewind(world, loop)
+    else:
+        raise ValueError(f"no such action: {action.label}")

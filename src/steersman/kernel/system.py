@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .component import Component
 from .draw import draw_smallest, model_call
 from .effect import GK, Effect, Outcome, Refused, Request
-from .faults import Budgets
+from .faults import AT_A_WATCH, Budgets
 from .identity import Canon
 from .reexec import Learned, Reconciler, Reexec, Vary
 from .store import Store
@@ -63,6 +63,8 @@ class System:
         """Events a controller's view of a kind may be behind."""
         self.budgets = Budgets(budgets)
         """What may go wrong on a path, and how often."""
+        self.caches = bool(lag) or any(self.budgets.has(op) for op in AT_A_WATCH)
+        """Whether a view can be behind the head."""
         self.persistent = persistent
         """Keep old worlds intact: the store is forked before it is written to."""
         self.atomic = atomic

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from . import harm
-from .action import Action
+from .action import NO_KEY, Action
 from .effect import Commit
 from .faults import AT_A_CALL
 from .object import Key
+from .view import ENDS, STALLED
 from .world import World
 
 
@@ -30,12 +31,14 @@ def enabled(world: World) -> list[Action]:
     for item in world.pending:
         if item not in world.flights and busy.get(item[0], 0) < loops[item[0]].workers:
             out.append(Action("run", loops[item[0]].name, item[1]))
-    for loop, gk in world.views:
-        out.append(Action("deliver", loops[loop].name, Key(*gk, "", "")))
+    for (loop, gk), view in world.views.items():
+        if view.waiting or view.how == "lose-watch":
+            move = ENDS[view.how]
+            out.append(Action(move, loops[loop].name, NO_KEY if gk == STALLED else Key(*gk, "", "")))
     for loop, key in world.wakes:
         out.append(Action("fire", loops[loop].name, key))
-    if left is not None and "crash" in left.ops:
-        out.extend([Action("crash", loops[loop].name) for loop in sorted(harm.losers(world))])
+    if left is not None and left.ops:
+        out.extend(harm.beginnings(world, left))
     for user in world.users:
         out.append(Action("user", system.users[user].name))
     for index, component in enumerate(system.components):
@@ -81,8 +84,5 @@ def step(world: World, action: Action) -> None:
         world.commit(item)
     elif op in AT_A_CALL:
         harm.befall(world, item, op)
-    elif op == "crash":
-        world.budgets = system.budgets.spend(world.budgets, op)
-        harm.crash(world, loop)
     else:
-        raise ValueError(f"no such action: {action.label}")
+        harm.happen(world, op, loop, action)

@@ -21,7 +21,7 @@ from .sortedmap import SortedMap
 from .store import Store, StoreConfig
 from .system import Learned, System
 from .value import EMPTY, Frozen
-from .view import View
+from .view import STALLED, View
 
 START: Final = 1_767_225_600 * 1_000_000
 """When every checked world begins, in microseconds: 2026-01-01T00:00:00Z. Any time would do."""
@@ -298,9 +298,12 @@ class World:
             del self.views[(loop, gk)]
         else:
             self.views[(loop, gk)] = view
-        seen = self.store if view is None else view.store
+        self.tell(loop, event, self.store if view is None else view.seen(self.store))
+
+    def tell(self, loop: int, event: Event, seen: Store) -> None:
+        """A controller hears of an event, when its view shows this store."""
         reconciler = self.system.loops[loop]
-        if reconciler.listens(gk):
+        if reconciler.listens((event.key.group, event.key.kind)):
             for key in reconciler.triggers(event, seen):
                 self.enqueue(loop, key)
 
@@ -364,12 +367,12 @@ class World:
         raise LookupError(f"nobody answers {effect} here: give the scenario a model with w.external")
 
     def _reader(self, loop: int | None, gk: GK, fresh: bool) -> Store:
-        if loop is None or fresh or not self.system.lag:
+        if loop is None or fresh or not self.system.caches:
             return self.store
         if gk not in self.system.informers[loop]:
             raise Learned(loop, gk)
         view = self.views.get((loop, gk))
-        return self.store if view is None else view.store
+        return self.store if view is None else view.seen(self.store)
 
     def write(self, request: Request) -> Any:
         """Begins and, where nothing stands between, commits a write. An Object, a Refused, or a Call to be asked."""
@@ -408,7 +411,7 @@ class World:
             return None
         self.events.append(event)
         gk = (event.key.group, event.key.kind)
-        if self.system.lag:
+        if self.system.caches:
             self._lag_behind(event, gk, before)
         else:
             for loop in self.system.listeners(gk):
@@ -424,18 +427,23 @@ class World:
         """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest. Who
         listens to a kind without reading it through a cache (the garbage collector) hears of it at once: that its
         work may wait on the queue is delay enough."""
+        lag = self.system.lag
         for loop, kinds in enumerate(self.system.informers):
             if gk not in kinds:
-                if self.system.loops[loop].listens(gk):
-                    for key in self.system.loops[loop].triggers(event, self.store):
-                        self.enqueue(loop, key)
+                self.tell(loop, event, self.store)
                 continue
             place = (loop, gk)
             view = self.views.get(place)
-            self.views = self.views.copy()
-            self.views[place] = View(((event, before),)) if view is None else view.behind(event, before)
-            if len(self.views[place].waiting) > self.system.lag:
-                self.deliver(loop, gk)
+            if view is None and not lag:
+                self.tell(loop, event, self.store)
+            else:
+                view = View(((event, before),)) if view is None else view.behind(event, before)
+                self.views = {**self.views, place: view}
+                if len(view.waiting) > lag and not view.how:
+                    self.deliver(loop, gk)
+            stalled = self.views.get((loop, STALLED))
+            if stalled is not None:
+                self.views = {**self.views, (loop, STALLED): stalled.behind(event, before)}
 
 
 def _value(reply: Reply) -> Any:

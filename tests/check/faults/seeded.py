@@ -8,7 +8,7 @@ from typing import Any
 import steersman as sm
 from steersman.check import Verdict
 from steersman.check.explore import Bounds, Explorer
-from steersman.kernel.faults import BY_NAME, FAULTY
+from steersman.kernel.faults import BY_NAME, BY_OP
 from steersman.kernel.schedule import Replay
 from steersman.kernel.transition import apply, enabled
 
@@ -30,7 +30,7 @@ def finds(make: Make, buggy: Any, mended: Any, fault: str, *, also: Collection[s
     for violation in verdict.violations:
         ops = [action.op for action in violation.actions]
         assert BY_NAME[fault].op in ops, str(verdict)
-        assert not (FAULTY - {BY_NAME[fault].op}) & set(ops)
+        assert not (BY_OP.keys() - {BY_NAME[fault].op}) & set(ops)
         replays(make(buggy), violation, verdict, **{fault: 1}, **bounds)
     return verdict
 

@@ -106,7 +106,7 @@ class TriesAgain(sm.Controller):
 
     @staticmethod
     def children(c):
-        return [obj for obj in c.list("v1/ConfigMap") if obj.metadata.name.startswith("child-")]
+        return [obj for obj in c.list("v1/ConfigMap", fresh=True) if obj.metadata.name.startswith("child-")]
 
 
 class Looks(TriesAgain):
