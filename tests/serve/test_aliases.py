@@ -140,3 +140,58 @@ async def test_a_replication_controller_is_scaled_too():
     assert scale["spec"]["replicas"] == 2 and scale["status"]["selector"] == "a=b"
     await plane.merge(path + "/rc/scale", {"spec": {"replicas": 5}})
     assert (await plane.get(path + "/rc")).json["spec"]["replicas"] == 5
+
+
+# -- whose fields are whose, as a kube-apiserver 1.36 records it -----------------------------------------------------
+
+
+def owners(answer):
+    """(manager, operation, apiVersion, fields outside metadata) of every entry."""
+    return [
+        (entry["manager"], entry["operation"], entry["apiVersion"], sorted(set(entry["fieldsV1"]) - {"f:metadata"}))
+        for entry in answer.json["metadata"].get("managedFields", ())
+    ]
+
+
+@in_loop
+async def test_a_writer_of_one_group_is_on_record_by_the_names_of_that_group_alone():
+    plane = Plane()
+    made = await plane.post(NEW, event())
+    mine = [f"f:{name}" for name in ("action", "eventTime", "note", "reason", "regarding", "reportingController")]
+    mine += ["f:reportingInstance", "f:type"]
+    assert owners(made) == [("pytest", "Update", "events.k8s.io/v1", mine)]
+    series = {"count": 2, "lastObservedTime": "2026-09-21T14:14:20.000000Z"}
+    again = await plane.put(f"{NEW}/e", {**made.json, "series": series})
+    assert owners(again) == [("pytest", "Update", "events.k8s.io/v1", sorted([*mine, "f:series"]))]
+    core = (await plane.get(f"{CORE}/e")).json
+    core = await plane.put(f"{CORE}/e", {**core, "message": "said otherwise", "count": 4})
+    assert owners(core) == [("pytest", "Update", "v1", ["f:count", "f:message"])]
+    back = await plane.merge(f"{NEW}/e", {"metadata": {"labels": {"a": "b"}}})
+    assert owners(back) == [("pytest", "Update", "events.k8s.io/v1", [])]
+
+
+@in_loop
+async def test_an_apply_says_nothing_of_what_it_leaves_out():
+    plane = Plane()
+    await plane.post(NEW, event())
+    config = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e", "labels": {"a": "b"}}}
+    versions = set()
+    for _ in range(2):
+        done = await plane.apply(f"{NEW}/e?fieldManager=me", config)
+        assert done.json["regarding"]["name"] == "web" and len(owners(done)) == 2
+        assert ("me", "Apply", "events.k8s.io/v1", []) in owners(done)
+        versions.add(done.json["metadata"]["resourceVersion"])
+    assert len(versions) == 1  # the second one changed nothing
+    taken = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "count": 5}
+    assert owners(await plane.apply(f"{CORE}/e?fieldManager=other", taken)) == [("other", "Apply", "v1", ["f:count"])]
+    gone = await plane.apply(f"{CORE}/e?fieldManager=other", {**taken, "count": None})
+    assert "count" not in gone.json
+
+
+@in_loop
+async def test_rules_of_events_are_told_without_a_group():
+    plane = Plane()
+    made = (await plane.post(NEW, event())).json
+    refused = (await plane.put(f"{NEW}/e", {**made, "note": "other"}, code=422)).json
+    assert refused["message"] == 'Event "e" is invalid: message: Invalid value: "other": field is immutable'
+    assert "group" not in refused["details"]

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors, fields, managed
+from steersman.api import errors
 from steersman.api.errors import Cause
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.sent import meta_of
 from steersman.kernel.fieldset import FieldSet, node
-from steersman.kernel.object import Object, Section
+from steersman.kernel.object import Manager, Object, Section
 from steersman.kernel.value import EMPTY, freeze
 
 Json = dict[str, Any]
@@ -104,24 +104,48 @@ def stored(kind: Kind, body: Any, old: Object | None = None) -> Json:
     made = alias.down(body)
     causes = alias.check(made, None if old is None else old.value)
     if causes:
-        raise errors.invalid(kind.kind, str(meta_of(body).get("name", "")), causes, kind.group)
+        group = "" if kind.gk == EVENT else kind.group  # whose rules they are
+        raise errors.invalid(kind.kind, str(meta_of(body).get("name", "")), causes, group)
     return made
 
 
-def told(owned: FieldSet) -> FieldSet:
-    """Fields of an Event of the core group, by the names they have in events.k8s.io/v1."""
-    names = {f"f:{old}": f"f:{new}" for old, new in _EVENT_NAMES.items()}
-    return node({names.get(name, name): below for name, below in zip(owned.names, owned.kids, strict=True)})
+def told(owned: FieldSet, names: Mapping[str, str] | None = None) -> FieldSet:
+    """Fields of an Event of the core group, by the names they have in events.k8s.io/v1; or by other `names`."""
+    named = {f"f:{old}": f"f:{new}" for old, new in (_EVENT_NAMES if names is None else names).items()}
+    return node({named.get(name, name): below for name, below in zip(owned.names, owned.kids, strict=True)})
 
 
-def across(kind: Kind, old: Object, new: Object) -> managed.Across:
-    """What a change of an Event is in the version of an entry of managedFields."""
-    changed, removed = managed.changes(kind, old, new)
+def known(kind: Kind, managers: tuple[Manager, ...], served: str) -> tuple[Manager, ...]:
+    """The entries of an Event as a writer goes on from them, by the names of the core group; `served`: the apiVersion
+    it is written in, "" for the core group's. A handler of one group cannot read the fields of the other, and lets
+    such entries go."""
+    if not served:
+        return tuple([entry for entry in managers if entry.api_version == kind.api_version])
+    return tuple(
+        [
+            entry._replace(api_version=kind.api_version, fields=told(entry.fields, _STORED_NAMES))
+            for entry in managers
+            if entry.api_version == served
+        ]
+    )
 
-    def change_in(api_version: str) -> fields.Change:
-        return (changed, removed) if api_version == kind.api_version else (told(changed), told(removed))
 
-    return change_in
+def noted(managers: tuple[Manager, ...], served: str) -> tuple[Manager, ...]:
+    """What `known` gave, once it is brought up to date, as it is put on record."""
+    if not served:
+        return managers
+    return tuple([entry._replace(api_version=served, fields=told(entry.fields)) for entry in managers])
+
+
+def applied(kind: Kind, body: Any) -> Any:
+    """What is applied in the shape of the alias, for the store: nothing is said of what the body leaves out."""
+    alias: Alias = kind.alias
+    if not isinstance(body, dict):
+        return body
+    made = alias.down(body)
+    if kind.gk == EVENT and "regarding" not in body:
+        del made["involvedObject"]
+    return made
 
 
 def _map(value: Any, path: str) -> Json:

@@ -1,12 +1,11 @@
 """API failures, as Kubernetes tells them: a `Status` object with a code, a reason and causes.
 
 `ApiError` is the one exception by which the API core refuses a request. Its `status()` is the JSON body a
-kube-apiserver of release 1.36 sends. The functions below build the usual failures with the server's wording, so
-that clients which match on reasons, codes or messages find what they expect. Source of the facts (codes, reasons,
-formats): apimachinery `pkg/api/errors`, `pkg/util/validation/field` and apiserver `endpoints/handlers/negotiation`.
+kube-apiserver of release 1.36 sends. The functions below build the usual failures with the server's wording, on which
+clients match. Source of the facts: apimachinery `pkg/api/errors`, `pkg/util/validation/field` and apiserver
+`endpoints/handlers/negotiation`.
 
-Every reason that a controller tells apart has its own class (`NotFound`, `Conflict`, ...): catch the class.
-"""
+Every reason that a controller tells apart has its own class (`NotFound`, `Conflict`, ...): catch the class."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steersman.api.go_html import escaped
 from steersman.kernel.effect import Refused
 
 MAX_SHOWN_VALUE = 2048  # kube-apiserver repeats a refused value whole; a hostile megabyte would come back several times
@@ -54,7 +54,7 @@ def _show(value: object) -> str:
         return quote(value[: MAX_SHOWN_VALUE + 1])
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return str(int(value))
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain))
 
 
 def _plain(value: object) -> object:

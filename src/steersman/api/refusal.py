@@ -60,6 +60,8 @@ def complete(
     if kind.gk in validate.METADATA_LAST and not all(cause.field.startswith("metadata.") for cause in said):
         causes = [cause for cause in causes if not cause.field.startswith("metadata.")]
     causes += [cause for cause in said if str(cause) not in told and not _covered(cause, causes)]
+    if old is not None and kind.gk == validate.REVISION:  # that data is there is asked of a new one only
+        causes = [cause for cause in causes if cause.reason != "FieldValueRequired"]
     name = str(meta.get("name") or "")
     refused = errors.invalid(kind.kind, name, causes, kind.group)
     refused.warnings = tuple(dict.fromkeys([*warnings, *told_below]))

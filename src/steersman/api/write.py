@@ -132,11 +132,10 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     if not managers or asked is not None or (by.part and not scaled.owned(kind, managers)):
         new.managers = managers  # nobody is on record, so nobody is put there before the first apply
         return Written(new, tuple(warnings))
-    across = None
-    if kind.custom:
-        across = conversion.across(kind, old, new)
-    elif kind.gk == aliases.EVENT:
-        across = aliases.across(kind, old, new)
+    across = conversion.across(kind, old, new) if kind.custom else None
+    event = kind.gk == aliases.EVENT
+    if event:
+        managers = aliases.known(kind, managers, by.served)
     if status_only and across is None and new.meta is old.meta:
         entries = reported(kind, old, new, by.manager, by.time)
         if entries is not None:
@@ -145,6 +144,8 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     change = changes(kind, old, new)
     managers = record_update(kind, managers, change, by.manager, by.told, by.since, across)
     new.managers = scaled.after(kind, managers) if by.part else managers
+    if event:
+        new.managers = aliases.noted(managers, by.served)
     return Written(new, tuple(warnings))
 
 

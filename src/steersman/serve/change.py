@@ -128,8 +128,8 @@ class Change(NamedTuple):
         warnings = duplicates(body, options)
         if form == "apply":
             options["force"] = query.flag("force")
-            alias = self.route.kind.alias
-            value = body.value if alias is None or not isinstance(body.value, dict) else alias.down(body.value)
+            kind = self.route.kind
+            value = body.value if kind.alias is None else aliases.applied(kind, body.value)
             return _shown(await self.send("apply", self._part, value, options), warnings)
         if "force" in query:
             cause = errors.Cause.forbidden("force", "may not be specified for non-apply patch")

@@ -55,7 +55,7 @@ async def test_a_token_speaks_for_its_service_account():
     uid = (await account(plane))["metadata"]["uid"]
     answer = (await plane.post(f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 1200}})).json
     assert (answer["kind"], answer["apiVersion"]) == ("TokenRequest", "authentication.k8s.io/v1")
-    assert answer["spec"] == {"audiences": [ISSUER], "expirationSeconds": 1200}
+    assert answer["spec"] == {"audiences": [ISSUER], "expirationSeconds": 1200, "boundObjectRef": None}
     (entry,) = answer["metadata"].pop("managedFields")
     assert (entry["subresource"], entry["fieldsV1"]) == ("token", {"f:spec": {"f:expirationSeconds": {}}})
     assert answer["metadata"] | {"creationTimestamp": ""} == {

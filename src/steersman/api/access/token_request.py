@@ -25,7 +25,7 @@ from steersman.api.rules.data_rules import ACCOUNT_NAME, ACCOUNT_UID
 from steersman.api.times import time_text
 from steersman.api.writer import by_of
 from steersman.kernel.effect import MICRO, Call, Outcome, Reply, Request
-from steersman.kernel.fieldset import node
+from steersman.kernel.fieldset import FieldSet, node
 from steersman.kernel.object import Key, Manager
 from steersman.kernel.store import Store
 from steersman.kernel.value import EMPTY
@@ -42,6 +42,10 @@ WARN_SECONDS: Final = 3607
 """What kubelets ask for in a pod's default volume: such a token lasts a year, and only its use is frowned upon after
 this time (service-account-extend-token-expiration, on by default)."""
 EXTENDED_SECONDS: Final = 365 * 24 * 3600
+NOBODYS: Final = frozenset(
+    {"name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion"}
+)
+"""Metadata that managedFields never tell of (apimachinery pkg/util/managedfields/internal/stripmeta.go)."""
 ACCOUNT: Final = ("", "ServiceAccount")
 SECRET: Final = ("", "Secret")
 
@@ -75,11 +79,12 @@ def _issued(attempt: Attempt, given: dict[str, Any]) -> Outcome:
     meta |= {"name": name, "namespace": namespace, "uid": account.uid, "creationTimestamp": time_text(now)}
     by = by_of(request)
     spec = dict(given.get("spec") or EMPTY)
-    owned = fields.appearing(SCHEMA, "spec", {"expirationSeconds": DEFAULT_SECONDS, **spec})
+    owned = _owned({**given, "spec": {"expirationSeconds": DEFAULT_SECONDS, **spec}})
     spec["audiences"] = list(spec.get("audiences") or (ISSUER,))
     seconds = spec["expirationSeconds"] = spec.get("expirationSeconds", DEFAULT_SECONDS)
-    entry = Manager(by.manager, "Update", "token", f"{GROUP}/v1", by.time, node({"f:spec": owned}))
+    entry = Manager(by.manager, "Update", "token", f"{GROUP}/v1", by.time, owned)
     meta["managedFields"] = [entry.to_json()]
+    spec.setdefault("boundObjectRef", None)  # which is shown when there is none, too
     _check_seconds(seconds)
     bound = _bound(store, namespace, name, spec.get("boundObjectRef"))
     extended = bound.is_pod and seconds == WARN_SECONDS and spec["audiences"] == [ISSUER]
@@ -164,8 +169,15 @@ def _given(request: Request) -> dict[str, Any]:
             detail = f"must match the service account {field} if specified"
             cause = Cause.invalid(f"metadata.{field}", given["metadata"][field], detail)
             raise errors.invalid("TokenRequest", request.key.name, [cause], GROUP)
-    given.pop("status", None)
     return {**given, "warnings": warnings}
+
+
+def _owned(given: Mapping[str, Any]) -> FieldSet:
+    """The fields of a TokenRequest that whoever sent it is on record for: all but what identifies an object."""
+    meta = {name: value for name, value in given["metadata"].items() if name not in NOBODYS}
+    parts = {"metadata": meta, "spec": given["spec"], "status": given.get("status") or EMPTY}
+    owned = {f"f:{part}": fields.appearing(SCHEMA, part, value) for part, value in parts.items() if value}
+    return node({name: below for name, below in owned.items() if below})
 
 
 def _check_seconds(seconds: int) -> None:
@@ -180,7 +192,7 @@ def _check_seconds(seconds: int) -> None:
 
 def _bound(store: Store, namespace: str, account: str, ref: Mapping[str, Any] | None) -> _Bound:
     """The object a token is to be bound to. Raises `ApiError` 400, 404, 409."""
-    if not ref:
+    if ref is None:
         return _Bound({})
     kind, name = ref.get("kind") or "", ref.get("name") or ""
     group = (ref.get("apiVersion") or "").rpartition("/")[0]

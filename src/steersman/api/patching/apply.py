@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from steersman.api import errors, fields, managed, pod_parts, status_part, taking, write
+from steersman.api import aliases, errors, fields, managed, pod_parts, status_part, taking, write
 from steersman.api.by import By, Written
 from steersman.api.crd import conversion
 from steersman.api.errors import Cause
@@ -29,7 +29,28 @@ from steersman.kernel.value import EMPTY, Frozen, freeze
 
 
 def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid: str, by: By, force: bool) -> Written:
-    """The version after `by.manager` applied `body`. `old` None creates it, with `uid`.
+    """The version after an apply; see `_applied`."""
+    if kind.gk != aliases.EVENT:
+        return _applied(kind, key, old, body, uid, by, force)
+    known = None if old is None else old.replace(managers=aliases.known(kind, old.managers, by.served))
+    new, warnings = _applied(kind, key, known, body, uid, by, force, old is not None and bool(old.managers))
+    if new is not known:
+        new.managers = aliases.noted(new.managers, by.served)
+    return Written(old if new is known and old is not None else new, warnings)
+
+
+def _applied(
+    kind: Kind,
+    key: Key,
+    old: Object | None,
+    body: Mapping[str, Any],
+    uid: str,
+    by: By,
+    force: bool,
+    recorded: bool = False,
+) -> Written:
+    """The version after `by.manager` applied `body`. `old` None creates it, with `uid`. `recorded`:
+    somebody was on record, though `old` does not say so.
 
     Raises `ApiError`: 409 with one cause a conflict, 422, 400 (managedFields in the body, an item given twice).
     """
@@ -45,7 +66,7 @@ def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid
         return Written(obj, (*warnings, *written.warnings))
     if by.part:
         old = old.replace(managers=scaled.before_first_apply(kind, old))
-    elif not old.managers and (before := _before(kind, old, by)):
+    elif not (recorded or old.managers) and (before := _before(kind, old, by)):
         old = old.replace(managers=before)
     mine = next((m for m in old.managers if _is_mine(m, by)), None)
     others = tuple([m for m in old.managers if m is not mine])

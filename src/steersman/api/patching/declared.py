@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import fields
+from steersman.api.go_html import escaped
 from steersman.api.kinds import Kind
 from steersman.kernel.fieldset import NOTHING, FieldSet, difference, from_json, node
 from steersman.kernel.object import Manager, Object
@@ -102,7 +103,5 @@ def with_last_applied(annotations: Mapping[str, Any], body: Mapping[str, Any]) -
     config = {**body, "metadata": {**{k: v for k, v in meta.items() if k != "annotations"}}}
     if notes:
         config["metadata"]["annotations"] = notes
-    text = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + "\n"
-    for char in "<>&":  # as Go's encoder writes them
-        text = text.replace(char, f"\\u{ord(char):04x}")
+    text = escaped(orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()) + "\n"
     return {**annotations, LAST_APPLIED: text}
