@@ -28,7 +28,8 @@ def is_large(obj: Object | None) -> bool:
     """Whether handling an object takes long."""
     if obj is None:
         return False
-    return any(part is not None and part.kept > LARGE for part in (obj.spec, obj.meta, obj.rest, obj.status))
+    parts = (obj.spec, obj.meta, obj.rest, obj.status)
+    return max([part.kept for part in parts if part is not None]) > LARGE
 
 
 async def aside(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

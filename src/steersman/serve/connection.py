@@ -319,7 +319,7 @@ class Connection(asyncio.Protocol):
                 raise TypeError(f"a response body is bytes or an async iterator, not {type(response.body)}")
             if (response.status == 101) != (response.takeover is not None and bool(request.upgrade)):
                 raise ValueError("a 101 hands over a connection whose client asked for it, and nothing else does")
-            response_head(response)  # kept, so that the real call is free
+            response_head(response)  # which says what is wrong with it while it can still be another one
             return response
         except asyncio.CancelledError:
             task = asyncio.current_task()

@@ -42,17 +42,21 @@ class Headers:
     `value.encode("latin-1")` gives the bytes back.
     """
 
-    __slots__ = ("pairs",)
+    __slots__ = ("_joined", "pairs")
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self.pairs = list(pairs)
+        self._joined: dict[str, str] | None = None
 
     def get(self, name: str, default: str = "") -> str:
         """The value of `name` (lower case); repeated lines are joined by ", " (RFC 9110 §5.2)."""
-        found = [value for key, value in self.pairs if key == name]
-        if len(found) == 1:
-            return found[0]
-        return ", ".join(found) if found else default
+        joined = self._joined
+        if joined is None:
+            joined = self._joined = dict(self.pairs)
+            if len(joined) < len(self.pairs):
+                for key in joined:
+                    joined[key] = ", ".join(self.all(key))
+        return joined.get(name, default)
 
     def all(self, name: str) -> list[str]:
         """Every value of `name` (lower case), one for each line."""
@@ -87,7 +91,10 @@ class Query:
 
     def get(self, name: str, default: str = "") -> str:
         """The first value of `name`, as Go's url.Values.Get gives it."""
-        return next((value for key, value in self.pairs if key == name), default)
+        for key, value in self.pairs:
+            if key == name:
+                return value
+        return default
 
     def all(self, name: str) -> list[str]:
         return [value for key, value in self.pairs if key == name]
@@ -175,6 +182,7 @@ class Response:
     takeover: Callable[[Pipe], Awaitable[None]] | None = None
     """With status 101: the session that the connection's bytes are handed over to. It is cancelled when the client goes
     away and at shutdown; as with iterators, what it must release is acquired inside it."""
+    _head: bytes | None = field(default=None, init=False, repr=False)
 
 
 def status_response(code: int, message: str, *, headers: Iterable[tuple[str, str]] = ()) -> Response:
@@ -194,13 +202,17 @@ def status_response(code: int, message: str, *, headers: Iterable[tuple[str, str
 
 
 def response_head(response: Response) -> bytes:
-    """Status line and the handler's own headers, without the framing ones and without the blank line.
+    """Status line and the handler's own headers, without the framing ones and without the blank line; kept, because it
+    is asked for twice: before anything is sent, and to be sent.
 
     Raises ValueError for a status outside 200..599, or a header that would break out of its line.
     """
-    headers = response.headers
-    items = headers.items() if isinstance(headers, Mapping) else headers
-    return _status_line(response.status) + b"".join([_line(name, value) for name, value in items])
+    if response._head is None:
+        headers = response.headers
+        items = headers if type(headers) is tuple or not isinstance(headers, Mapping) else headers.items()
+        lines = [_line(name, value) for name, value in items]
+        response._head = _status_line(response.status) + b"".join(lines)
+    return response._head
 
 
 @lru_cache(maxsize=64)
@@ -216,11 +228,17 @@ def _status_line(status: int) -> bytes:
 
 @lru_cache(maxsize=256)  # answers repeat few lines; their ids, ETags and the like fall out at the old end
 def _line(name: str, value: str) -> bytes:
+    is_ours = _is_framing(name)
+    if not value.isprintable() and not _FORBIDDEN.isdisjoint(value):
+        raise ValueError(f"response header {name} has a control character in its value")
+    return b"" if is_ours else f"{name}: {value}\r\n".encode()
+
+
+@lru_cache(maxsize=256)
+def _is_framing(name: str) -> bool:
     if not name or not set(name) <= TOKEN:
         raise ValueError(f"response header name {name!r} is not a token")
-    if not _FORBIDDEN.isdisjoint(value):
-        raise ValueError(f"response header {name} has a control character in its value")
-    return b"" if name.lower() in _FRAMING else f"{name}: {value}\r\n".encode()
+    return name.lower() in _FRAMING
 
 
 # RFC 9110 §5.6.2 and §5.5.

@@ -56,7 +56,9 @@ def manager_of(query: Query, user_agent: str) -> str:
     name = query.get("fieldManager")
     if not name:
         prefix = user_agent.partition("/")[0]
-        return "".join(char for char in prefix if char.isprintable())[:MAX_MANAGER] or NOBODY
+        if not prefix.isprintable():
+            prefix = "".join([char for char in prefix if char.isprintable()])
+        return prefix[:MAX_MANAGER] or NOBODY
     return name
 
 

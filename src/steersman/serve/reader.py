@@ -6,6 +6,7 @@ Parsing is llhttp's, through httptools, in its strict mode.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -48,6 +49,11 @@ class _Breach(Exception):
 
 def _breach(code: int, message: str) -> _Breach:
     return _Breach(status_response(code, message))
+
+
+@lru_cache(maxsize=256)  # clients use few names; with the limit on a head these are some megabytes at most
+def _name(name: bytes) -> str:
+    return name.decode("latin-1").lower()
 
 
 class Reader:
@@ -169,7 +175,7 @@ class Reader:
         if self._header_size > self._limits.header_bytes or self._header_lines > self._limits.header_lines:
             raise _breach(431, self._too_many_headers())
         if not self._head_done:  # a trailer after a chunked body must never pass for a header
-            self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+            self._headers.append((_name(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         if self._body_only:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -20,12 +20,15 @@ def mark(request: Request) -> None:
     if 0 < len(given) <= MAX_ID:
         request.audit_id = given
         return
-    text = os.urandom(16).hex()  # a third of the time of uuid4, on every request
+    text = f"{random.getrandbits(128):032x}"  # no secret: a client may choose its own; the kernel's draw is 20 us
     request.audit_id = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
 
 def marked(request: Request, response: Response) -> Response:
     """The answer with the id of its request."""
-    headers = response.headers
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return replace(response, headers=(*pairs, (AUDIT_ID, request.audit_id)))
+    status, headers, body = response.status, response.headers, response.body
+    pairs = headers if type(headers) is tuple or not isinstance(headers, Mapping) else headers.items()
+    line = (AUDIT_ID, request.audit_id)
+    if type(body) is bytes and response.takeover is None:
+        return Response(status, (*pairs, line), body)  # a fifth of the time of `replace`, on every request
+    return replace(response, headers=(*pairs, line))

@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
 
 def wanted(headers: Headers) -> Wanted | None:
     """What the headers ask for; None when they ask for nothing. Raises ApiError 400."""
-    if not any(name.startswith(PREFIX) for name, _ in headers):
+    if not [name for name, _ in headers if name.startswith(PREFIX)]:
         return None
     groups = tuple(headers.all("impersonate-group"))
     extra: dict[str, list[str]] = {}
