@@ -1,24 +1,13 @@
-"""Known bugs that need a crash between two writes: half done work is taken for done, or for not begun."""
+"""A crash between two writes: half done work is taken for done, or for not begun."""
 
 from contextlib import suppress
 
 import steersman as sm
-from examples.check import false_ready
-from tests.bugs.pair import INTEGER, TEXT, config_key, config_map, custom, holds, made, reported, set_key, stateful_set
-
-# -- the third bug of the main job: existence is taken for success ---------------------------------------------------
-
-
-def test_existence_for_success():
-    reported(false_ready.scenario(false_ready.Existence), "Ready only with a schema", crashes=1, by="crash")
-    holds(false_ready.scenario(false_ready.Existence))
-    holds(false_ready.scenario(false_ready.Success), crashes=1, conflicts=1)
-
-
-# -- 2: K8SSAND-1023; 20: PSMDB-579; 35: PXC-897 ---------------------------------------------------------------------
+from tests.bugs.objects import INTEGER, TEXT, config_key, config_map, custom, custom_key, made, set_key, stateful_set
+from tests.bugs.row import Row
 
 CLUSTER = custom("Cluster", {"size": INTEGER, "config": TEXT}, {"phase": TEXT, "size": INTEGER})
-CLUSTER_KEY = sm.Key("example.com", "Cluster", "default", "db")
+CLUSTER_KEY = custom_key("Cluster")
 
 
 def ensure(c, obj):
@@ -57,13 +46,7 @@ def setting_up(controller):
     return w
 
 
-def test_2_set_up_is_never_finished():
-    reported(setting_up(FirstMeansAll), "converges", crashes=1, by="crash")
-    holds(setting_up(FirstMeansAll), conflicts=1)
-    holds(setting_up(EachByItself), crashes=2)
-
-
-# -- 12: casskop 370 -------------------------------------------------------------------------------------------------
+# -- a note that is written too late ------
 
 
 class ShrinkThenNote(sm.Controller):
@@ -108,13 +91,7 @@ def shrinking(controller):
     return w
 
 
-def test_12_a_volume_leaks():
-    reported(shrinking(ShrinkThenNote), "converges", crashes=1, by="crash")
-    holds(shrinking(ShrinkThenNote))
-    holds(shrinking(NoteThenShrink), crashes=2)
-
-
-# -- 24: nifikop 49 --------------------------------------------------------------------------------------------------
+# -- 24
 
 
 class ConfigThenFlag(sm.Controller):
@@ -155,13 +132,7 @@ def configuring(controller):
     return w
 
 
-def test_24_a_configuration_is_never_applied():
-    reported(configuring(ConfigThenFlag), "converges", crashes=1, by="crash")
-    holds(configuring(ConfigThenFlag))
-    holds(configuring(CompareWithWhatRuns), crashes=2)
-
-
-# -- 30: rabbitmq cluster-operator 782 -------------------------------------------------------------------------------
+# -- 30
 
 
 class DeleteThenGrow(sm.Controller):
@@ -212,46 +183,51 @@ def growing(controller):
     return w
 
 
-def test_30_a_volume_never_grows():
-    reported(growing(DeleteThenGrow), "converges", crashes=1, by="crash")
-    holds(growing(DeleteThenGrow))
-    holds(growing(GrowFirst), crashes=2)
-
-
-# -- 74: kubernetes/kubernetes issue 109748 --------------------------------------------------------------------------
-
-
-class CollectOnNews(sm.Controller):
-    """Deletes the children of a parent when it hears that the parent is gone."""
-
-    kind = "v1/ConfigMap"
-    looks_at_start = False
-
-    def reconcile(self, c, key):
-        if key.name == "parent" and c.get(key) is None:
-            c.delete(config_key("child"))
-        elif self.looks_at_start and key.name == "child" and c.get(config_key("parent"), fresh=True) is None:
-            c.delete(key)
-
-
-class CollectAtStartToo(CollectOnNews):
-    """Looks at every child after a start: what was missed while it was down."""
-
-    looks_at_start = True
-
-
-def collecting(controller):
-    w = sm.Scenario(controller.__name__)
-    w.apply(config_map("parent"))
-    w.apply(config_map("child"))
-    w.run(controller)
-    w.user("delete", lambda c: c.delete(config_key("parent")))
-    w.converges(lambda s: not s[config_key("child")], name="children are collected")
-    return w
-
-
-def test_74_news_that_is_lost_while_the_collector_is_down():
-    reported(collecting(CollectOnNews), "converges", crashes=1, by="crash")
-    holds(collecting(CollectOnNews))
-    holds(collecting(CollectAtStartToo), crashes=2)
-    holds(collecting(CollectAtStartToo), crashes=1, lag=1)
+ROWS = (
+    Row(
+        2,
+        "K8SSAND-1023",
+        "a crash right after the Secret of the certificate authority's keystore was made: the rest is never set up",
+        setting_up,
+        FirstMeansAll,
+        EachByItself,
+        ("TLS is complete",),
+        {"crashes": 1},
+        {"crashes": 2, "conflicts": 1},
+    ),
+    Row(
+        12,
+        "Orange-OpenSource/casskop#370",
+        "a crash after the StatefulSet was shrunk, before the status says so: the volume of the server that went leaks",
+        shrinking,
+        ShrinkThenNote,
+        NoteThenShrink,
+        ("no leak",),
+        {"crashes": 1},
+        {"crashes": 2},
+    ),
+    Row(
+        24,
+        "konpyutaika/nifikop#49",
+        "a crash after the configuration was written, before the status says that it is out of step: the servers are "
+        "never restarted",
+        configuring,
+        ConfigThenFlag,
+        CompareWithWhatRuns,
+        ("the configuration is applied",),
+        {"crashes": 1},
+        {"crashes": 2},
+    ),
+    Row(
+        30,
+        "rabbitmq/cluster-operator#782",
+        "a crash after the StatefulSet was deleted and before its volume has grown: the set is made again with the new "
+        "size, and the volume never grows",
+        growing,
+        DeleteThenGrow,
+        GrowFirst,
+        ("the volume grows",),
+        {"crashes": 1},
+        {"crashes": 2},
+    ),
+)

@@ -1,35 +1,13 @@
-"""Known bugs that need one stale read (rows of the corpus by number, sources there)."""
+"""A cache that still shows the setting of before: what it no longer asks for is done."""
 
 # ruff: noqa: RUF012  (controllers are declared as a person declares them)
 
 import steersman as sm
-from examples.check import live_volumes, over_creation
-from tests.bugs.pair import BOOLEAN, INTEGER, config_key, config_map, custom, holds, made, reported
-
-# -- 58: kubernetes/kubernetes pull 8138 -----------------------------------------------------------------------------
-
-
-def test_58_pods_listed_before_expectations():
-    verdict = reported(
-        over_creation.scenario(over_creation.NaiveReplicaSet), "never more pods than replicas", "converges", lag=1
-    )
-    assert "STALE: its view is 1 event behind" in verdict.violations[0].explanation
-    holds(over_creation.scenario(over_creation.NaiveReplicaSet))
-    holds(over_creation.scenario(over_creation.CarefulReplicaSet), lag=1)
-
-
-# -- 1: K8SSAND-559 --------------------------------------------------------------------------------------------------
-
-
-def test_1_volumes_of_a_namesake():
-    reported(live_volumes.scenario(live_volumes.CleanByName), "a ready StatefulSet keeps its volume", lag=1)
-    holds(live_volumes.scenario(live_volumes.CleanByUid), lag=1)
-
-
-# -- 28: rabbitmq cluster-operator 653 -------------------------------------------------------------------------------
+from tests.bugs.objects import BOOLEAN, INTEGER, config_key, config_map, custom, custom_key, made
+from tests.bugs.row import Row
 
 SIZED = custom("Sized", {"gi": INTEGER}, {})
-SIZED_KEY = sm.Key("example.com", "Sized", "default", "db")
+SIZED_KEY = custom_key("Sized")
 
 
 def the_cluster(_: object) -> list[sm.Key]:
@@ -45,7 +23,7 @@ class Resize(sm.Controller):
     grows_only = False
 
     def reconcile(self, c, key):
-        wanted, volume = c.get(key).spec.gi, c.get(config_key("volume"))
+        volume, wanted = c.get(config_key("volume")), c.get(key).spec.gi
         has = int(volume.data.gi)
         if wanted > has or (wanted < has and not self.grows_only):
             c.patch(volume, {"data": {"gi": str(wanted)}}, rv=volume.metadata.resourceVersion)
@@ -70,14 +48,6 @@ def resizing(controller):
     w.always("volumes never shrink", lambda s: s[config_key("volume")].data.gi >= s[config_key("volume")].data.largest)
     return w
 
-
-def test_28_a_stale_smaller_size():
-    reported(resizing(Resize), "volumes never shrink", lag=1)
-    holds(resizing(Resize), atomic=True)
-    holds(resizing(GrowOnly), lag=1)
-
-
-# -- 39, 40: yugabyte-operator 35 and 36 -----------------------------------------------------------------------------
 
 SWITCHED = custom("Sized", {"tls": BOOLEAN}, {})
 
@@ -116,8 +86,25 @@ def switching(controller):
     return w
 
 
-def test_39_a_stale_switch_deletes_live_secrets():
-    verdict = reported(switching(Switch), "a live certificate is kept", lag=1)
-    assert "STALE" in verdict.violations[0].explanation
-    holds(switching(Switch))
-    holds(switching(FreshSwitch), lag=1)
+ROWS = (
+    Row(
+        28,
+        "rabbitmq/cluster-operator#653",
+        "a volume size of before, smaller, is seen late: the volume is to shrink again; it may only grow",
+        resizing,
+        Resize,
+        GrowOnly,
+        ("volumes never shrink",),
+        {"lag": 1},
+    ),
+    Row(
+        39,
+        "yugabyte/yugabyte-operator#35",
+        "TLS was off, and is still seen to be: the certificates of the live cluster are deleted",
+        switching,
+        Switch,
+        FreshSwitch,
+        ("a live certificate is kept",),
+        {"lag": 1},
+    ),
+)

@@ -1,30 +1,15 @@
-"""How a known bug is tested: its buggy controller is reported for the right reason, its fixed one passes COMPLETE."""
+"""The small objects that the pairs are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-import steersman as sm
-from steersman.check import Verdict
 from steersman.kernel.object import Key
 
-
-def reported(scenario: sm.Scenario, *names: str, by: str = "", **bounds: Any) -> Verdict:
-    """Checks a buggy scenario: exactly these properties (or kinds of violation) are broken, within COMPLETE search.
-    `by`: an Action of this kind is needed (crash, deliver, conflict)."""
-    verdict = sm.check(scenario, **bounds)
-    assert sorted(v.name if v.kind == "always" else v.kind for v in verdict.violations) == sorted(names), str(verdict)
-    assert verdict.complete
-    if by:
-        for violation in verdict.violations:
-            assert by in [action.op for action in violation.actions], str(verdict)
-    return verdict
-
-
-def holds(scenario: sm.Scenario, **bounds: Any) -> Verdict:
-    """Checks a fixed scenario: everything holds, COMPLETE."""
-    return sm.check(scenario, **bounds).assert_holds(complete=True)
+GROUP: Final = "example.com"
+INTEGER: Final = {"type": "integer"}
+TEXT: Final = {"type": "string"}
+BOOLEAN: Final = {"type": "boolean"}
 
 
 def custom(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
@@ -43,9 +28,9 @@ def custom(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str,
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.example.com"},
+        "metadata": {"name": f"{plural}.{GROUP}"},
         "spec": {
-            "group": "example.com",
+            "group": GROUP,
             "scope": "Namespaced",
             "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
             "versions": [version],
@@ -56,7 +41,7 @@ def custom(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str,
 def made(kind: str, name: str = "db", **spec: Any) -> dict[str, Any]:
     """An object of such a kind."""
     meta = {"name": name, "namespace": "default"}
-    return {"apiVersion": "example.com/v1", "kind": kind, "metadata": meta, "spec": spec}
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "spec": spec}
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -95,7 +80,6 @@ def set_key(name: str) -> Key:
     return Key("apps", "StatefulSet", "default", name)
 
 
-Reconcile = Callable[[Any, Any, Key], Any]
-INTEGER = {"type": "integer"}
-TEXT = {"type": "string"}
-BOOLEAN = {"type": "boolean"}
+def custom_key(kind: str, name: str = "db") -> Key:
+    """The key of an object of such a kind."""
+    return Key(GROUP, kind, "default", name)

@@ -1,43 +1,14 @@
-"""Known bugs of workload controllers: the fixed one of each pair is the built-in controller."""
+"""Volume claims: whose they are, and who may use them."""
 
 import steersman as sm
 from steersman.controllers import statefulset
 from steersman.controllers.claims import Claims
 from steersman.controllers.garbage import GarbageCollector
-from steersman.controllers.job import Job
 from steersman.controllers.statefulset import StatefulSet
-from steersman.nodes.kubelet import VirtualKubelet
-from tests.bugs.pair import holds, reported, stateful_set
-from tests.controllers.test_job import job
+from tests.bugs.objects import set_key, stateful_set
+from tests.bugs.row import Row
 
-JOB = sm.Key("batch", "Job", "default", "web")
-SET = sm.Key("apps", "StatefulSet", "default", "db")
-
-# -- 80: kubernetes/kubernetes 108645 ----------------------------------------------------------------------------
-
-
-class OnlyItsOwn(Job):
-    """Takes finalizers off the pods of a Job that it still sees, and of no other."""
-
-    def map_event(self, event, find):
-        return [key for key in super().map_event(event, find) if key.kind == "Job"]
-
-
-def deleted_before_counted(controller):
-    w = sm.Scenario(controller.__name__)
-    w.run(controller, GarbageCollector, VirtualKubelet)
-    w.apply(job())
-    w.user("delete", lambda c: c.delete(JOB, propagation="Background"))
-    w.converges(lambda s: s.count("v1/Pod") == 0, name="its pods go")
-    return w
-
-
-def test_80_a_finished_pod_of_a_deleted_job():
-    reported(deleted_before_counted(OnlyItsOwn), "converges", atomic=True)
-    holds(deleted_before_counted(Job), atomic=True)
-
-
-# -- 47: pravega/zookeeper-operator 513, in the terms of a StatefulSet ---------------------------------------------
+SET = set_key("db")
 
 
 class TakesWhatIsThere(Claims):
@@ -81,6 +52,15 @@ def scaled_down_and_up(controller):
     return w
 
 
-def test_47_a_claim_that_goes_with_the_last_pod():
-    reported(scaled_down_and_up(Eager), "a pod has a claim of its own", atomic=True)
-    holds(scaled_down_and_up(StatefulSet), atomic=True)
+ROWS = (
+    Row(
+        47,
+        "pravega/zookeeper-operator#513",
+        "scaled up again before the claim of the last pod of that name is gone: the new pod loses it",
+        scaled_down_and_up,
+        Eager,
+        StatefulSet,
+        ("a pod has a claim of its own",),
+        {"atomic": True},
+    ),
+)

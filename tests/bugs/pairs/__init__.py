@@ -1,0 +1,1 @@
+"""The pairs, a file for each kind of mechanism."""
