@@ -83,3 +83,28 @@ def set_key(name: str) -> Key:
 def custom_key(kind: str, name: str = "db") -> Key:
     """The key of an object of such a kind."""
     return Key(GROUP, kind, "default", name)
+
+
+def claim(name: str, gi: int = 1, **labels: str) -> dict[str, Any]:
+    """A claim of a volume."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": f"{gi}Gi"}}},
+    }
+
+
+def claim_key(name: str) -> Key:
+    """Its key."""
+    return Key("", "PersistentVolumeClaim", "default", name)
+
+
+def secret(name: str) -> dict[str, Any]:
+    """A Secret."""
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"}}
+
+
+def secret_key(name: str) -> Key:
+    """Its key."""
+    return Key("", "Secret", "default", name)

@@ -97,9 +97,9 @@ class Omitted:
 
 def _befalls(fault: str, violation: Violation) -> bool:
     """Whether a fault is part of how a violation comes about."""
-    if fault == "lag":
-        return STALE in violation.explanation
-    return BY_NAME[fault].op in [action.op for action in (*violation.actions, *violation.cycle)]
+    stale = STALE in violation.explanation or fault not in ("lag", "rewinds")
+    ops = [action.op for action in (*violation.actions, *violation.cycle)]
+    return stale and (fault == "lag" or BY_NAME[fault].op in ops)
 
 
 def links(source: str) -> str:

@@ -265,9 +265,16 @@ class Scenario:
         try:
             _commit(world, Request("create", key, obj, actor="user:setup", manager="setup", now=START))
             if status is not None and self.kinds.get(key.group, key.kind).has_status:
-                _commit(world, Request("update", key, obj, "status", "user:setup", "setup", START))
+                _commit(world, Request("update", key, _at_head(world, obj), "status", "user:setup", "setup", START))
         except ApiError as error:
             raise ScenarioError(f"{key}: {error.message}") from None
+
+
+def _at_head(world: World, obj: dict[str, Any]) -> dict[str, Any]:
+    """The object with its resourceVersion: custom objects are not updated without one."""
+    there = world.store.get(key_of(obj))
+    version = {} if there is None else {"resourceVersion": str(there.rv)}
+    return {**obj, "metadata": {**obj["metadata"], **version}}
 
 
 def _commit(world: World, request: Request) -> None:
