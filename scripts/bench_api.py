@@ -39,7 +39,7 @@ from tests.interop.conformance.real import free_port, real_server, running
 ROOT: Final = Path(__file__).resolve().parent.parent
 CORES: Final = "0,1"
 FILLED: Final = 1000
-EVENTS: Final = 400
+EVENTS: Final = 2000
 WATCHERS: Final = 50
 START_SECONDS: Final = 120.0
 RUN: Final = "import sys; from steersman.cli import main; sys.argv[0] = 'steersman'; main()"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Iterable
 from functools import partial
 from os import urandom
@@ -36,6 +35,7 @@ from steersman.kernel.ports import Signer
 from steersman.kernel.store import Store
 from steersman.run.load import retention, sums_of
 from steersman.serve.asking import ASKED, Asked, Trail
+from steersman.serve.random_uuid import random_uuid
 
 log = logging.getLogger("steersman.run")
 
@@ -125,7 +125,7 @@ def perform(api: Api, store: Store, request: Request, signer: Signer | None = No
 
 def _draw(call: Call, drawn: list[Any]) -> Outcome:
     if call.question[0] == "uid":
-        drawn.append(str(uuid.UUID(bytes=urandom(16), version=4)))
+        drawn.append(random_uuid())
         return call.resume(drawn[-1])
     for _ in range(NAME_ATTEMPTS):
         suffix = names.name_suffix(urandom(8))

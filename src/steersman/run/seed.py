@@ -7,14 +7,13 @@ what makes a workspace cheap: in time, and in memory.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
-from os import urandom
 
 from steersman.api.times import MICRO, time_text
 from steersman.kernel.object import Object, Section
 from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen
+from steersman.serve.random_uuid import random_uuid
 
 
 class Seed:
@@ -35,7 +34,7 @@ class Seed:
         """Each as if it were created at `now` (microseconds), with a uid of its own."""
         time = time_text(now // MICRO)
         for obj in self.objects:
-            uid = str(uuid.UUID(bytes=urandom(16), version=4))
+            uid = random_uuid()
             meta = Section(Frozen({**obj.meta.value, "uid": uid, "creationTimestamp": time}))
             managers = tuple([manager._replace(time=time) for manager in obj.managers])
             yield obj.replace(meta=meta, managers=managers, rv=0)

@@ -7,7 +7,6 @@ import base64
 import binascii
 import json
 import ssl
-import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ import orjson
 from steersman.api.admission.hook import MAX_TIMEOUT, Hook
 from steersman.serve.asking import unanswered
 from steersman.serve.outgoing import HTTPS, Failed, exchanged, trusting
+from steersman.serve.random_uuid import random_uuid
 
 SERVICES: Final = 1024
 """Services whose turn is remembered; then all begin anew."""
@@ -67,7 +67,7 @@ async def _answer(kind: str, hook: Hook, address: str) -> dict[str, Any]:
 
 async def _ask(hook: Hook, query: str, address: str) -> dict[str, Any]:
     """One exchange. Raises `Failed`, and what connections raise."""
-    uid = str(uuid.uuid4())
+    uid = random_uuid()
     review = {**hook.review, "request": {**hook.review["request"], "uid": uid}}
     parts = urlsplit(hook.url)
     place = urlsplit(f"//{address}") if address else parts

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 import time
-import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from steersman.kernel.store import Store
 from steersman.serve.asking import ASKED, MAX_BEGINS, Asked, Asking, Trail, too_often
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.hooks import Hooks
+from steersman.serve.random_uuid import random_uuid
 from steersman.serve.registration import local_services
 from steersman.serve.served import Served
 from steersman.serve.wakeups import Wakeups
@@ -47,7 +47,7 @@ APISERVER: Final = "system:apiserver"
 
 def draw(question: Any) -> str:
     """A random uid or name suffix."""
-    return str(uuid.uuid4()) if question[0] == "uid" else names.name_suffix(secrets.token_bytes(8))
+    return random_uuid() if question[0] == "uid" else names.name_suffix(secrets.token_bytes(8))
 
 
 def wall_clock() -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from steersman.serve.message import Request, Response
+from steersman.serve.random_uuid import random_uuid
 
 AUDIT_ID: Final = "audit-id"
 MAX_ID: Final = 64
@@ -15,13 +15,12 @@ MAX_ID: Final = 64
 
 
 def mark(request: Request) -> None:
-    """Gives a request its id: the client's own, else a random one in the form of a UUID."""
+    """Gives a request its id: the client's own, else a random UUID."""
     given = request.headers.get(AUDIT_ID)
     if 0 < len(given) <= MAX_ID:
         request.audit_id = given
         return
-    text = f"{random.getrandbits(128):032x}"  # no secret: a client may choose its own; the kernel's draw is 20 us
-    request.audit_id = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+    request.audit_id = random_uuid()
 
 
 def marked(request: Request, response: Response) -> Response:
