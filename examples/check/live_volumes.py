@@ -61,7 +61,9 @@ class CleanByName(sm.Controller):
 
 
 class CleanByUid(CleanByName):
-    """Deletes the volumes of incarnations that are gone."""
+    """Deletes the volumes of incarnations that are gone. A volume that comes late wakes it too."""
+
+    watches = {"v1/PersistentVolumeClaim": set_of}
 
     def reconcile(self, c, key):
         found = volumes(c, key)

@@ -106,7 +106,7 @@ def scenario_fight():
         if "--replay" in line:
             file = line.split("--replay ")[1]
             _, again, _ = run(None, "scenarios.py", "--replay", file)
-            wanted = "livelock" if "converges" in file else "finding: raised"
+            wanted = "livelock: no fight over a field" if "no-fight" in file else "finding: raised"
             assert f"VIOLATED  {wanted}" in again, file
 
 

@@ -122,7 +122,8 @@ def test_a_loop_that_can_avoid_whoever_wants_to_leave():
 def test_a_cycle_is_one_and_writes(case):
     graph = build(*case)
     for recurrence in graph.recurrences():
-        cycle = graph.cycle(recurrence.states)
+        start, cycle = graph.cycle(recurrence.states)
+        assert start == recurrence.states[0]
         assert bool(cycle) == recurrence.writes
         here, stores = {recurrence.states[0]}, set()
         for action in cycle:

@@ -90,7 +90,7 @@ def two_writes(repairs):
 def test_a_crash_between_two_writes():
     Explorer(two_writes(False), Bounds()).run().assert_holds(complete=True)
     verdict = Explorer(two_writes(False), Bounds(crashes=1)).run()
-    (violation,) = verdict.violations
+    violation = verdict.violations[0]
     assert [action.op for action in violation.actions].count("crash") == 1
     Explorer(two_writes(True), Bounds(crashes=1)).run().assert_holds(complete=True)
 
@@ -117,7 +117,8 @@ def conflicting(retries):
 def test_an_injected_conflict():
     Explorer(conflicting(False), Bounds()).run().assert_holds(complete=True)
     verdict = Explorer(conflicting(False), Bounds(conflicts=1)).run()
-    (violation,) = verdict.violations
+    violation = verdict.violations[0]
+    assert [other.name for other in verdict.violations] == ["converges", "missing watch"]
     assert [action.op for action in violation.actions].count("conflict") == 1
     Explorer(conflicting(True), Bounds(conflicts=1)).run().assert_holds(complete=True)
     Explorer(conflicting(True), Bounds(conflicts=3)).run().assert_holds(complete=True)
@@ -191,4 +192,6 @@ def test_a_kind_that_is_only_read_lags_too():
     w.converges(lambda s: s[key("o")].data.seen == "yes", name="sees the label")
     Explorer(w, Bounds()).run().assert_holds(complete=True)
     verdict = Explorer(w, Bounds(lag=1)).run()
-    assert [violation.name for violation in verdict.violations] == ["sees the label"], "it does not watch secrets"
+    assert [violation.name for violation in verdict.violations] == ["sees the label", "missing watch"], (
+        "it does not watch secrets"
+    )

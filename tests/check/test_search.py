@@ -67,7 +67,7 @@ def test_what_is_learned_on_a_walk_starts_the_walks_again():
     w.converges(lambda s: s[key("o")].data.v == "1").confluent()
     verdict = Walker(Explorer(w, Bounds(lag=1)), 30, 0).run()
     names = [violation.name for violation in verdict.violations]
-    assert sorted(names) == ["confluence", "converges"]
+    assert sorted(names) == ["confluence", "converges", "missing watch"]
 
 
 def test_ends_are_compared_in_one_form():

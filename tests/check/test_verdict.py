@@ -30,7 +30,7 @@ def test_a_class_is_no_function(run):
 
 def test_a_scenario_without_properties_says_so(run):
     code, out, _ = run(scenario())
-    said = "one: holds (nothing was claimed: only findings would have been reported)\n"
+    said = "one: holds (nothing was claimed: only what is out of the box was judged)\n"
     assert code == 0 and out.startswith(said)
     assert run(scenario(CLAIM))[1].startswith("one: holds\n")
 

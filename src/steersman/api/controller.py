@@ -150,10 +150,11 @@ class Loop:
         self._factory = factory
         self._sealed = _sealed(cls)  # type: ignore[arg-type]
         self._mapper = self._make()  # events are many, and mapping one changes nothing
-        self._everything = cls.kind == EVERY_KIND
+        self.everything = cls.kind == EVERY_KIND
+        """It reconciles every kind, as a garbage collector does."""
         if not cls.kind:
             raise TypeError(f"{cls.__name__} does not say which kind it reconciles; set kind = 'group/version/Kind'")
-        self._for = None if self._everything else api.kinds.find(cls.kind)
+        self._for = None if self.everything else api.kinds.find(cls.kind)
         self._owned = tuple([api.kinds.find(text).gk for text in cls.owns])
         self._watched = {api.kinds.find(text).gk: function for text, function in cls.watches.items()}
         self._maps_itself = cls.map_event is not Controller.map_event
@@ -164,7 +165,7 @@ class Loop:
 
     def listens(self, gk: GK) -> bool:
         """Whether events of a kind can wake it."""
-        return self._everything or gk in self._listens
+        return self.everything or gk in self._listens
 
     def triggers(self, event: Event, store: Store) -> list[Key]:
         """The keys an event puts on its queue."""
@@ -209,13 +210,13 @@ class Loop:
         """Every key it is responsible for. A controller that maps events itself hears of each object as if it had just
         been added, as Kubernetes' informers tell their handlers of what they list."""
         if self._maps_itself:
-            kinds = store.kinds() if self._everything else sorted(self._listens)
+            kinds = store.kinds() if self.everything else sorted(self._listens)
             listed = [obj for gk in kinds for obj in store.list(gk)]
             woken: dict[Key, None] = {}
             for obj in listed:
                 woken.update(dict.fromkeys(self.triggers(Event(obj.rv, obj.key, None, obj), store)))
             return list(woken)
-        if self._everything:
+        if self.everything:
             return [obj.key for obj in store.objects()]
         assert self._for is not None
         return [obj.key for obj in store.list(self._for.gk)]

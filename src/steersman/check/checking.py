@@ -11,7 +11,7 @@ from steersman.check import saved, watchdog
 from steersman.check.explain import explain
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
-from steersman.check.options import BOUNDS, CUTTING, REDUCTION, chosen, split
+from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
 from steersman.check.scenario import Scenario
 from steersman.check.search import Walker
 from steersman.check.verdict import Verdict, Violation
@@ -50,7 +50,8 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     walking = (values["walks"], values["seed"])
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))
-    explorer = Explorer(scenario, bounds, **split(values, REDUCTION), progress=progress)
+    switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
+    explorer = Explorer(scenario, bounds, **switches, progress=progress)
     verdict = _found(explorer, walking, schedule)
     if session is not None:
         verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(CUTTING))

@@ -18,11 +18,13 @@ from steersman.check import memory, rest
 from steersman.check.graph import NONE, Graph, Recurrence
 from steersman.check.options import BY_NAME as OPTIONS
 from steersman.check.options import CUTTING, chosen
+from steersman.check.properties import convergence
+from steersman.check.properties.judge import TIME, Judge
 from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
 from steersman.check.verdict import Verdict, Violation, plural
 from steersman.kernel.action import NO_KEY, Action
-from steersman.kernel.faults import BY_NAME
+from steersman.kernel.faults import BY_NAME, FAULTY
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
 from steersman.kernel.system import Learned, System
@@ -90,8 +92,11 @@ class Explorer:
         write_memo: bool = True,
         canonical: bool = True,
         twice: bool = True,
+        without: Iterable[str] = (),
         progress: Callable[[Verdict], None] | None = None,
     ) -> None:
+        self.defaults = Judge((*scenario.off, *without))
+        """The properties out of the box."""
         self.scenario = scenario
         self.bounds = bounds or Bounds()
         self.progress = progress
@@ -125,10 +130,18 @@ class Explorer:
         verdict = self.verdict
         while True:
             try:
-                self._search(start)
+                try:
+                    self._search(start)
+                except KeyboardInterrupt:
+                    verdict.incomplete = INTERRUPTED
+                self._count(start)
+                self._judge()
                 break
             except Learned as learned:
+                if verdict.incomplete == INTERRUPTED:
+                    break
                 self.system.learn(learned)
+                self.defaults.again()
                 self.graph = Graph()
                 self._judged.clear()
                 self._stores.clear()
@@ -138,11 +151,7 @@ class Explorer:
             except KeyboardInterrupt:
                 verdict.incomplete = INTERRUPTED
                 break
-        try:
-            self._judge()
-        except KeyboardInterrupt:
-            verdict.incomplete = INTERRUPTED
-        self._count(start)
+        verdict.seconds = time.perf_counter() - start
         verdict.cut = bool(verdict.incomplete)
         verdict.incomplete = verdict.incomplete or self.unproved()
         return verdict
@@ -282,44 +291,57 @@ class Explorer:
         for place, finding in self.system.reexec.findings.items():
             if place not in self._seen_findings:
                 self._seen_findings.add(place)
+                if self.defaults.ignores(finding):
+                    continue
                 self.verdict.violations.append(Violation("finding", finding.kind, said(finding), path))
 
     # -- the judgement -------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """Convergence, livelock and confluence, from the recurrences of the graph."""
+        """Convergence, livelock and confluence, from the recurrences of the graph, and the properties out of the box
+        at rest; of a search that was cut short only what is at rest for good."""
+        violations, graph = self.verdict.violations, self.graph
         if self.verdict.incomplete:
+            for state in graph.quiet():
+                way = tuple(graph.path(state))
+                violations += self.defaults.at_rest(self.world_at(way), way)
             return
-        recurrences = self.graph.recurrences()
         at_rest: dict[int, Recurrence] = {}
         livelocks: list[Recurrence] = []
-        for recurrence in recurrences:
+        for recurrence in graph.recurrences():
             if recurrence.writes:
                 livelocks.append(recurrence)
             else:
-                at_rest.setdefault(self.graph.stores[recurrence.states[0]], recurrence)
+                at_rest.setdefault(graph.stores[recurrence.states[0]], recurrence)
         ends = [r for r in at_rest.values() if r.terminal]
         self.verdict.converged = len(ends)
         converges = [p for p in self.scenario.properties if p.kind == "converges"]
         confluent = any(p.kind == "confluence" for p in self.scenario.properties)
-        if (converges or confluent) and livelocks:
-            worst = min(livelocks, key=lambda r: r.states[0])
-            way, cycle = self.graph.path(worst.states[0]), self.graph.cycle(worst.states)
-            self.verdict.violations.append(livelock(way, cycle))
+        self._for_ever(livelocks, bool(converges or confluent))
         for prop in converges:
             self._converges(prop, at_rest.values())
         if confluent and len(ends) > 1:
             first, second = ends[0], ends[1]
+            way, other = tuple(graph.path(first.states[0])), tuple(graph.path(second.states[0]))
             message = f"fair runs end in {len(ends)} different states"
-            self.verdict.violations.append(
-                Violation(
-                    "confluence",
-                    "confluence",
-                    message,
-                    tuple(self.graph.path(first.states[0])),
-                    other=tuple(self.graph.path(second.states[0])),
-                )
-            )
+            violations.append(Violation("confluence", "confluence", message, way, other=other))
+        for recurrence in at_rest.values():
+            way = tuple(graph.path(recurrence.states[0]))
+            world = self.world_at(way)
+            here = rest.look(graph, recurrence.states, world)
+            violations += self.defaults.at_rest(world, way, here.cycle, here.ended)
+
+    def _for_ever(self, livelocks: Sequence[Recurrence], claimed: bool) -> None:
+        """Judges what writes for ever: a loop without waiting above all."""
+        for worst in sorted(livelocks, key=lambda r: r.states[0]):
+            start, cycle = self.graph.hot_cycle(worst.states, FAULTY | TIME)
+            if not cycle:
+                start, cycle = self.graph.cycle(worst.states)
+            way = tuple(self.graph.path(start))
+            found = list(self.defaults.livelock(self.world_at(way), way, cycle, claimed))
+            if found:
+                self.verdict.violations += found
+                return
 
     def _converges(self, prop: Property, at_rest: Iterable[Recurrence]) -> None:
         for recurrence in at_rest:
@@ -330,6 +352,7 @@ class Explorer:
                 message = f"nothing changes any more, but {here.failing or wrong}"
                 violation = Violation("converges", prop.name, message, tuple(path), here.cycle)
                 self.verdict.violations.append(violation)
+                self.defaults.told(convergence.ABOUT.name)
                 return
 
     def world_at(self, actions: tuple[Action, ...] | list[Action]) -> World:
@@ -351,13 +374,6 @@ class Explorer:
             if recurrence.terminal and not recurrence.writes:
                 seen.setdefault(self.graph.stores[recurrence.states[0]], recurrence.states[0])
         return [self.state_at(number) for number in seen.values()]
-
-
-def livelock(path: Sequence[Action], cycle: Sequence[Action]) -> Violation:
-    """The violation of a run that writes for ever."""
-    writers = sorted({action.who for action in cycle})
-    message = f"{plural(len(cycle), 'step')} repeat for ever and write each time; taking part: {', '.join(writers)}"
-    return Violation("livelock", "converges", message, tuple(path), tuple(cycle))
 
 
 def judge(prop: Property, state: State) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from steersman.check import rest
-from steersman.check.explore import Explorer, judge, livelock
+from steersman.check.explore import Explorer, judge
 from steersman.check.graph import item_of
+from steersman.check.properties import convergence
 from steersman.check.scenario import State
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
@@ -32,6 +33,7 @@ class Follower:
                 return verdict
             except Learned as learned:
                 self.explorer.system.learn(learned)
+                self.explorer.defaults.again()
                 verdict.violations.clear()
 
     def _follow(self) -> None:
@@ -68,14 +70,17 @@ class Follower:
         verdict.replayed = len(taken)
         start, before = been.get(here, (len(taken), writes))
         if before < writes:
-            if any(prop.kind != "always" for prop in explorer.scenario.properties):
-                verdict.violations.append(livelock(taken[:start], taken[start:]))
+            claimed = any(prop.kind != "always" for prop in explorer.scenario.properties)
+            way, cycle = taken[:start], taken[start:]
+            verdict.violations += explorer.defaults.livelock(explorer.world_at(way), way, cycle, claimed)
             return
         moved = {item_of(action) for action in taken[start:]}
         for_ever = start < len(taken) and all(items <= moved for items in able[start:])
         at_rest = for_ever or all(action.op in FAULTY for action in actions)
         if at_rest:
-            self._at_rest(state, taken, start, rest.failing(world, [end for ends in ended[start:] for end in ends]))
+            finished = [end for ends in ended[start:] for end in ends]
+            self._at_rest(state, taken, start, rest.failing(world, finished))
+            verdict.violations += explorer.defaults.at_rest(world, taken[:start], taken[start:], finished)
         verdict.unjudged = self._unjudged(at_rest)
 
     def _unjudged(self, at_rest: bool) -> str:
@@ -97,3 +102,4 @@ class Follower:
                 message = f"nothing changes any more, but {failing or wrong}"
                 path, cycle = tuple(taken[:start]), tuple(taken[start:])
                 self.explorer.verdict.violations.append(Violation("converges", prop.name, message, path, cycle))
+                self.explorer.defaults.told(convergence.ABOUT.name)

@@ -181,6 +181,16 @@ class Graph:
         per_state = sum(part.itemsize * len(part) for part in (self.parent, self.via, self.stores, self.expanded))
         return self.visited.memory + per_state + 8 * len(self._edge_at), 8 * len(self.edge_target)
 
+    def quiet(self) -> Iterator[int]:
+        """States that were expanded and in which nobody moves but faults; one of each store."""
+        seen: set[int] = set()
+        for state in range(len(self)):
+            if (state and not self._edge_at[state]) or self.stores[state] in seen:
+                continue  # not expanded, or its store is known
+            if all(self.actions[action].op in FAULTY for action, _ in self.edges(state)):
+                seen.add(self.stores[state])
+                yield state
+
     # -- liveness ------------------------------------------------------------------------------------------------
 
     def recurrences(self) -> list[Recurrence]:
@@ -230,10 +240,10 @@ class Graph:
             return Recurrence(tuple(component), False, writes), set()
         return None, unfair if cyclic else set()
 
-    def _components(self, among: Sequence[int] | None) -> Iterator[list[int]]:
+    def _components(self, among: Sequence[int] | None, without: frozenset[str] = FAULTY) -> Iterator[list[int]]:
         """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion), of all
         states or of some. Costs what it looks at, however large the rest of the graph is."""
-        faulty = [action.op in FAULTY for action in self.actions]
+        faulty = [action.op in without for action in self.actions]
         states: Sequence[int] = range(len(self)) if among is None else among
         places = None if among is None else {state: at for at, state in enumerate(among)}
         index = array("I", [NONE]) * len(states)
@@ -274,29 +284,41 @@ class Graph:
                 if low[here] == index[here]:
                     yield [states[member] for member in _unstack(stack, on_stack, here)]
 
-    def cycle(self, component: Sequence[int]) -> list[Action]:
-        """A cycle inside a component that changes the store, from its first state; empty when there is none."""
+    def cycle(self, component: Sequence[int], without: frozenset[str] = FAULTY) -> tuple[int, list[Action]]:
+        """A cycle inside a component that changes the store, and the state it begins in: the component's first where
+        that can be; empty when there is none without these actions."""
         inside = set(component)
         for state in component:
             for action, target in self.edges(state):
                 changed = self.stores[target] != self.stores[state]
-                if target in inside and changed and self.actions[action].op not in FAULTY:
-                    return self.cycle_through(component, state, action, target)
-        return []
+                if target in inside and changed and self.actions[action].op not in without:
+                    return component[0], self.cycle_through(component, state, action, target, without)
+        return component[0], []
 
-    def cycle_through(self, component: Sequence[int], state: int, action: int, target: int) -> list[Action]:
+    def hot_cycle(self, component: Sequence[int], without: frozenset[str]) -> tuple[int, list[Action]]:
+        """The same in a part of the component that is connected without these actions (and faults)."""
+        for part in self._components(component, without):
+            start, cycle = self.cycle(part, without)
+            if cycle:
+                return start, cycle
+        return component[0], []
+
+    def cycle_through(
+        self, component: Sequence[int], state: int, action: int, target: int, without: frozenset[str] = FAULTY
+    ) -> list[Action]:
         """A shortest cycle inside a component, from its first state, by way of one of its transitions."""
         inside, start = set(component), component[0]
-        return [*self._within(start, state, inside), self.actions[action], *self._within(target, start, inside)]
+        there, back = self._within(start, state, inside, without), self._within(target, start, inside, without)
+        return [*there, self.actions[action], *back]
 
-    def _within(self, start: int, goal: int, inside: set[int]) -> list[Action]:
+    def _within(self, start: int, goal: int, inside: set[int], without: frozenset[str]) -> list[Action]:
         came: dict[int, tuple[int, int]] = {}
         queue = deque([start])
         seen = {start}
         while queue and goal not in seen:
             state = queue.popleft()
             for action, target in self.edges(state):
-                if target in inside and target not in seen and self.actions[action].op not in FAULTY:
+                if target in inside and target not in seen and self.actions[action].op not in without:
                     seen.add(target)
                     came[target] = (state, action)
                     queue.append(target)

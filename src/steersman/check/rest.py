@@ -68,12 +68,13 @@ def failing(world: World, ended: Iterable[Ended]) -> str:
         texts = [text for text in errors[item] if text is not None]
         if texts:
             often = "every time" if len(texts) == len(errors[item]) else "again and again"
-            told.append(f"{world.system.loops[item[0]].name} on {_name(item[1])} fails {often}: {texts[0]}")
+            told.append(f"{world.system.loops[item[0]].name} on {name_of(item[1])} fails {often}: {texts[0]}")
     more = f"; and {len(told) - MAX_SHOWN} more" if len(told) > MAX_SHOWN else ""
     return "; ".join(told[:MAX_SHOWN]) + more
 
 
-def _name(key: Key) -> str:
+def name_of(key: Key) -> str:
+    """`Deployment default/web`."""
     return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
 
 
@@ -84,6 +85,8 @@ class Rest(NamedTuple):
     """See `failing`."""
     cycle: tuple[Action, ...]
     """What repeats there, from its first state: with a failure when there is one; empty when nobody moves."""
+    ended: tuple[Ended, ...] = ()
+    """The reconciles that end there."""
 
 
 def look(graph: Graph, states: tuple[int, ...], first: World) -> Rest:
@@ -110,4 +113,4 @@ def look(graph: Graph, states: tuple[int, ...], first: World) -> Rest:
                 worlds[target] = after
                 queue.append(target)
     cycle = () if through is None else tuple(graph.cycle_through(states, *through))
-    return Rest(failing(first, ended), cycle)
+    return Rest(failing(first, ended), cycle, tuple(ended))

@@ -23,6 +23,7 @@ from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
 from steersman.check.hooks import HookModels
 from steersman.check.mistake import ScenarioError as ScenarioError
+from steersman.check.properties.names import UnknownProperty, named
 from steersman.check.refusals import Refusals
 from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
@@ -102,6 +103,8 @@ class Scenario:
         self.name = name
         self.kinds = Kinds.builtin()
         self.properties: list[Property] = []
+        self.off: list[str] = []
+        """Properties out of the box that are not judged."""
         self._loops: list[tuple[str, Any]] = []
         self._classes: list[type[Controller]] = []
         self._objects: list[dict[str, Any]] = []
@@ -211,6 +214,15 @@ class Scenario:
     def confluent(self) -> Scenario:
         """Every fair run ends in the same state."""
         self.properties.append(Property("confluence", "confluence"))
+        return self
+
+    def without(self, *names: str) -> Scenario:
+        """Turns properties out of the box off: `w.without("no orphan")`. Raises `ScenarioError` for an unknown one."""
+        for name in names:
+            try:
+                self.off.append(named(name).name)
+            except UnknownProperty as error:
+                raise ScenarioError(str(error)) from None
         return self
 
     # -- the world it describes --------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ class Walker:
         """Starts again: states are told apart in another way from here on."""
         verdict = self.explorer.verdict
         self.explorer.system.learn(learned)
+        self.explorer.defaults.again()
         self.ends.clear()
         self._reported.clear()
         verdict.violations.clear()
@@ -181,6 +182,7 @@ class Walker:
 
                     message = f"nothing changes any more, but {wrong}"
                     self._add(Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
+        self.explorer.verdict.violations += self.explorer.defaults.at_rest(world, taken)
         self.ends.setdefault(world.store.sum_canonical, list(taken))
         confluent = any(prop.kind == "confluence" for prop in scenario.properties)
         if confluent and len(self.ends) > 1 and "confluence" not in self._reported:
@@ -193,7 +195,8 @@ class Walker:
         for (kind, who), finding in self.explorer.system.reexec.findings.items():
             if f"{kind}/{who}" not in self._reported:
                 self._reported.add(f"{kind}/{who}")
-                self._add(Violation("finding", kind, said(finding), tuple(taken)))
+                if not self.explorer.defaults.ignores(finding):
+                    self._add(Violation("finding", kind, said(finding), tuple(taken)))
 
     def _add(self, violation: Violation) -> None:
         self.explorer.verdict.violations.append(violation)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.check.rest import Noting
+from steersman.check.rest import name_of as name_of
 from steersman.check.verdict import plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Refused
@@ -124,11 +125,6 @@ class Story:
         there = {obj.key: None for obj in self.first.objects()}
         there.update({change.key: None for step in self.steps for change in step.changes})
         return sorted(there)
-
-
-def name_of(key: Key) -> str:
-    """`Pod default/web`, as people say it."""
-    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
 
 
 def changed_fields(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

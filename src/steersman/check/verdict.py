@@ -139,7 +139,7 @@ class Verdict:
             said = self.unjudged or "nothing is violated on the way"
             return f"replayed {plural(self.replayed, 'step')}; {said}"
         word = "nothing found so far" if self.cut else "holds"
-        return word if self.claimed else f"{word} (nothing was claimed: only findings would have been reported)"
+        return word if self.claimed else f"{word} (nothing was claimed: only what is out of the box was judged)"
 
     def summary(self) -> str:
         """Numbers, reductions and bounds, always with COMPLETE or BOUNDED."""

@@ -22,10 +22,15 @@ CLEAR = "\r\x1b[K"
 
 
 def check(
-    targets: Annotated[list[str], typer.Argument(metavar="FILE[::NAME]...", help="Python files with scenarios.")],
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE[::NAME]...", help="Python files with scenarios.")
+    ] = None,
     require_complete: Annotated[bool, typer.Option(help="A BOUNDED verdict is a failure (exit 3).")] = False,
     schedules: Annotated[Path, typer.Option(help="Where the schedules of failures go.")] = Path(".steersman"),
     replay: Annotated[Path | None, typer.Option(help="Follow a schedule instead of searching.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explains properties out of the box (of these names, or lists them).")
+    ] = False,
     **options: Any,
 ) -> None:
     """Explores every interleaving of the scenarios' controllers, within the bounds.
@@ -33,6 +38,10 @@ def check(
     Exit codes: 0 holds, 1 violated, 2 the command or the scenario is at fault, 3 BOUNDED under --require-complete
     or where a test asks for complete=True, 130 after Ctrl-C and its partial report.
     """
+    if explain:
+        raise typer.Exit(_explain(targets or []))
+    if not targets:
+        raise typer.BadParameter("name Python files with scenarios: FILE[::NAME]...")
     raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay))
 
 
@@ -61,6 +70,17 @@ def _run(targets: list[str], chosen: dict[str, Any], complete: bool, schedules: 
         return INTERRUPTED
     finally:
         sessions.remove(session)
+
+
+def _explain(names: list[str]) -> int:
+    from steersman.check.properties.names import UnknownProperty, explained
+
+    try:
+        typer.echo(explained(names))
+    except UnknownProperty as error:
+        _tell(str(error))
+        return FAULTY
+    return HOLDS
 
 
 def _tell(text: str) -> None:

@@ -100,7 +100,7 @@ def recreating(controller):
     w.apply(old)
     w.run(controller, Finalizer)
     w.converges(lambda s: not s[config_key("released")] or s[config_key("db")].data.image == "new")
-    return w
+    return w.without("no leaked finalizer")  # whoever holds the old one back may do so for ever
 
 
 ROWS = (

@@ -1,0 +1,131 @@
+"""Judges the properties out of the box: on states at rest, on steps that repeat, on findings.
+
+Nothing is judged while a search goes on but findings: the states at rest are few, and each store is looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from steersman.check.properties import (
+    convergence,
+    fight,
+    finalizer,
+    idempotent,
+    livelock,
+    missing_watch,
+    orphan,
+)
+from steersman.check.properties.cause import FIGHT, cause, given_by
+from steersman.check.properties.names import EVERY, named
+from steersman.check.properties.probe import Probe, asleep, probe
+from steersman.check.rest import Ended
+from steersman.check.verdict import Violation, plural
+from steersman.kernel.action import Action
+from steersman.kernel.effect import Event
+from steersman.kernel.reexec import Finding
+from steersman.kernel.world import World
+
+LIVELOCK: Final = "livelock"
+TIME: Final = frozenset({"fire", "advance"})
+"""Actions that let time pass."""
+
+
+class Judge:
+    """Judges one check. A property that is broken is reported once, where it shows first."""
+
+    def __init__(self, without: Iterable[str] = ()) -> None:
+        self.off = {named(name).name for name in without}
+        self._told: set[str] = set()
+        self._seen: set[int] = set()
+
+    def again(self) -> None:
+        """Forgets what was found: the search starts again."""
+        self._told.clear()
+        self._seen.clear()
+
+    def told(self, name: str) -> None:
+        """A claim of the scenario's own has said the same."""
+        self._told.add(name)
+
+    def wants(self, name: str) -> bool:
+        """Whether a property is on, and not known to be broken."""
+        return name not in self.off and name not in self._told
+
+    def ignores(self, finding: Finding) -> bool:
+        """Whether the property is off that a finding reports."""
+        return any(finding.kind in about.findings and about.name in self.off for about in EVERY)
+
+    def found(
+        self, name: str, text: str, way: Sequence[Action], cycle: Sequence[Action] = (), kind: str = ""
+    ) -> Iterator[Violation]:
+        """The violation, if there is one (`text`) and it was not told yet."""
+        if text and self.wants(name):
+            self._told.add(name)
+            yield Violation(kind or name, name, text, tuple(way), tuple(cycle))
+
+    # -- at rest -------------------------------------------------------------------------------------------------
+
+    def at_rest(
+        self, world: World, way: Sequence[Action], cycle: Sequence[Action] = (), ended: Iterable[Ended] = ()
+    ) -> Iterator[Violation]:
+        """Judges a state in which nothing changes any more. `way` leads to it; `cycle`: what still goes on in it, and
+        the reconciles that `ended` there."""
+        if world.store.sum_canonical in self._seen:
+            return
+        self._seen.add(world.store.sum_canonical)
+        system, store = world.system, world.store
+        if self.wants(convergence.ABOUT.name):
+            yield from self.found(convergence.ABOUT.name, convergence.wrong(world, ended), way, cycle)
+        if self.wants(finalizer.ABOUT.name):
+            yield from self.found(finalizer.ABOUT.name, finalizer.wrong(system, store), way, cycle)
+        if self.wants(orphan.ABOUT.name) and orphan.collects(system):
+            yield from self.found(orphan.ABOUT.name, orphan.wrong(store), way, cycle)
+        yield from self._probed(world, way)
+
+    def _probed(self, world: World, way: Sequence[Action]) -> Iterator[Violation]:
+        """Asks for one more reconcile of everything that is asleep."""
+        probing = (idempotent.ABOUT.name, missing_watch.ABOUT.name, livelock.ABOUT.name)
+        for item in asleep(world):
+            if not any(self.wants(name) for name in probing):
+                return
+            done = probe(world, item)
+            if done.events:
+                again = idempotent.wrong(world, done)
+                name = idempotent.ABOUT.name if again else missing_watch.ABOUT.name
+                text = (again or missing_watch.wrong(world, done)) if self.wants(name) else ""
+                yield from self.found(name, text, way)
+            else:
+                yield from self.found(livelock.ABOUT.name, _restless(world, done), way, kind=LIVELOCK)
+
+    # -- for ever ------------------------------------------------------------------------------------------------
+
+    def livelock(
+        self, first: World, way: Sequence[Action], cycle: Sequence[Action], claimed: bool
+    ) -> Iterator[Violation]:
+        """Judges steps that repeat and write each time, from the world `first` on. `claimed`: the scenario says that
+        it converges; else time may have to pass in each round."""
+        why = cause(first, cycle)
+        name = fight.ABOUT.name if why.kind == FIGHT else livelock.ABOUT.name
+        takes_time = any(action.op in TIME for action in cycle)
+        if not claimed and (name in self.off or (takes_time and why.kind != FIGHT)):
+            return
+        if name in self.off:
+            name = "converges"
+        writers = ", ".join(sorted({action.who for action in cycle}))
+        steps = f"{plural(len(cycle), 'step')} repeat for ever and write each time; taking part: {writers}"
+        yield from self.found(name, f"{why.text}\n  {steps}", way, cycle, LIVELOCK)
+
+
+def _restless(world: World, done: Probe) -> str:
+    """Which write of a reconcile would be another one each time, and wake its writer; "" when none would."""
+    loop = world.system.loops[done.item[0]]
+    for node in done.nodes:
+        if node.effect is not None and node.effect.op == "write":
+            obj = done.after.store.get(node.effect.what.key)
+            if obj is not None and done.item[1] in loop.triggers(Event(obj.rv, obj.key, obj, obj), done.after.store):
+                told = given_by(world, node)
+                if told:
+                    return f"{told}; that write wakes it, so it goes on for ever"
+    return ""
