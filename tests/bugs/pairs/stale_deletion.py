@@ -77,7 +77,8 @@ class LooksWhetherItIsBack(AfterTheEnd):
 def running(kind: str, finalizers: tuple[str, ...], operator: type[Operator], part: Any) -> sm.Scenario:
     """A running cluster that somebody deletes and makes again."""
     key = custom_key(kind)
-    cls = type(operator.__name__, (operator,), {"kind": f"{GROUP}/v1/{kind}", "part": part})
+    watches = {f"{part['apiVersion']}/{part['kind']}": lambda _part: [key]}
+    cls = type(operator.__name__, (operator,), {"kind": f"{GROUP}/v1/{kind}", "part": part, "watches": watches})
     body = made(kind)
     body["metadata"]["finalizers"] = list(finalizers)
     w = sm.Scenario(operator.__name__)
