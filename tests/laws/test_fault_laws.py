@@ -1,11 +1,16 @@
-"""Faults: without a budget nothing changes, with one the graph without it is a part of the new one."""
+"""Faults: without a budget nothing changes, with one the graph without it is a part of the new one; and states that a
+fault leads to are told apart where their futures differ."""
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from examples.check import false_ready, over_creation
 from steersman.check.explore import Bounds, Explorer
 from steersman.kernel.faults import BY_NAME, FAULTY
 from tests.check import kamera
+from tests.check.differential import attack
+from tests.check.models import REMEMBERING, TIMED, program_scenario, programs
 
 NUMBERS = {
     "trivial": (lambda: kamera.trivial()[0], {}, (63, 114)),
@@ -52,3 +57,15 @@ def test_what_happens_without_the_fault_is_the_graph_without_it(fault):
         for label, target in here.items():
             assert same.setdefault(target, there[label]) == there[label]
     assert len(set(same.values())) == len(plain)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(programs(REMEMBERING), min_size=1, max_size=2) | st.lists(programs(TIMED), min_size=1, max_size=1),
+    st.integers(0, 2),
+    st.sampled_from(sorted(BY_NAME)),
+    st.integers(0, 1),
+)
+def test_states_that_are_taken_for_one_have_the_same_futures(table, users, fault, lag):
+    report = attack(program_scenario(table, users), keep=3, limit=250, **{fault: 1}, lag=lag)
+    assert not report.differences, report.differences[0]
