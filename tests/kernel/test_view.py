@@ -11,11 +11,11 @@ def event(rev):
 
 def test_a_view_shows_what_was_before_its_oldest_event():
     view = View(((event(1), "store 0"),)).behind(event(2), "store 1").behind(event(3), "store 2")
-    assert view.store == "store 0"
+    assert view.seen("head") == "store 0"
     first, view = view.delivered()
-    assert first.rev == 1 and view.store == "store 1"
+    assert first.rev == 1 and view.seen("head") == "store 1"
     second, view = view.delivered()
-    assert second.rev == 2 and view.store == "store 2"
+    assert second.rev == 2 and view.seen("head") == "store 2"
     third, view = view.delivered()
     assert third.rev == 3 and view is None, "it has caught up with the head"
 

@@ -27,6 +27,7 @@ from steersman.check.properties.names import UnknownProperty, named
 from steersman.check.refusals import Refusals
 from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
+from steersman.kernel.instances import Upgrade
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import Store
 from steersman.kernel.system import System, UserStep
@@ -96,6 +97,16 @@ class Property(NamedTuple):
     holds: Callable[[State], Any] | None = None
 
 
+def _made(factory: Any) -> Controller:
+    try:
+        made = factory() if callable(factory) else None
+    except Exception as error:
+        raise ScenarioError(f"{factory!r} cannot be made: {_what(error)}; w.run calls it without arguments") from None
+    if not isinstance(made, Controller):
+        raise ScenarioError(f"w.run takes Controller classes (or functions that make one), not {factory!r}")
+    return made
+
+
 class Scenario:
     """See the module's text, and docs/check.md for an example."""
 
@@ -107,6 +118,7 @@ class Scenario:
         """Properties out of the box that are not judged."""
         self._loops: list[tuple[str, Any]] = []
         self._classes: list[type[Controller]] = []
+        self._upgrades: list[tuple[str, Any, bool]] = []
         self._objects: list[dict[str, Any]] = []
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
@@ -124,19 +136,26 @@ class Scenario:
         return self
 
     def _add_loop(self, name: str, factory: Any) -> None:
-        try:
-            made = factory() if callable(factory) else None
-        except Exception as error:
-            raise ScenarioError(
-                f"{factory!r} cannot be made: {_what(error)}; w.run calls it without arguments"
-            ) from None
-        if not isinstance(made, Controller):
-            raise ScenarioError(f"w.run takes Controller classes (or functions that make one), not {factory!r}")
+        made = _made(factory)
         name = name or controller_name(type(made))
         if any(known == name for known, _ in self._loops):
             raise ScenarioError(f"two controllers are called {name!r}; name them: w.run(first=…, second=…)")
         self._loops.append((name, factory))
         self._classes.append(type(made))
+
+    def upgrade(self, old: Any, new: Any, *, overlap: bool = True) -> Scenario:
+        """A roll-out that begins at any time: `new` (a class, or a function that makes a controller) takes over from
+        `old` (a class, or the name it runs under) without its memory. Both run for a while, unless `overlap` is False.
+        A changed configuration is an upgrade too: `w.upgrade(Size, lambda: Size(limit=3))`."""
+        name = old if isinstance(old, str) else controller_name(old)
+        if all(known != name for known, _ in self._loops):
+            known = ", ".join(sorted(known for known, _ in self._loops)) or "none"
+            raise ScenarioError(f"no controller is called {name!r}, so it cannot be upgraded; there are: {known}")
+        if any(known == name for known, _, _ in self._upgrades):
+            raise ScenarioError(f"{name!r} is upgraded twice; one upgrade of a controller is modelled")
+        self._classes.append(type(_made(new)))
+        self._upgrades.append((name, new, overlap))
+        return self
 
     def controllers(self) -> list[type[Controller]]:
         """The classes of its controllers."""
@@ -235,12 +254,14 @@ class Scenario:
         admission = Chain(EXTENSIONS) if extended else NONE
         api = Api(self.kinds, MemoWriter() if write_memo else None, admission)
         loops = [_loop(factory, api, name) for name, factory in self._loops]
+        upgrades = [Upgrade(name, _loop(new, api, name), overlap) for name, new, overlap in self._upgrades]
         users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
 
         return System(
             api.begin,
             loops,
             users,
+            upgrades=upgrades,
             canon=Canon(TABLE if canonical else (), managers=False),
             refuse=Refusals(api.kinds),
             external=self._ask,

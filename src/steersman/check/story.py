@@ -16,7 +16,7 @@ from steersman.check.rest import name_of as name_of
 from steersman.check.verdict import plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Refused
-from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, BY_OP
+from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, BY_OP, SAYS
 from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.transition import step
@@ -206,9 +206,9 @@ def _moved(world: World, loop: int, action: Action) -> tuple[str, tuple[int, ...
 def _plain(action: Action, world: World) -> str:
     if action.op == "run":
         return f"{action.who} starts to reconcile {name_of(action.key)}"
-    if action.op in BY_OP:
+    if action.op in SAYS:
         watch = f"'s watch of {action.key.kind}" if action.op in ABOUT_A_KIND else ""
-        return f"{action.who}{watch} {BY_OP[action.op].says}"
+        return f"{action.who}{watch} {SAYS[action.op]}"
     if action.op == "user":
         return f"user: {action.who}"
     if action.op == "fire":
@@ -229,7 +229,7 @@ def _call(before: World, after: World, item: Item, effect: Effect, op: str, stal
     """A call in words, and what it read."""
     if op in BY_OP:
         lost = " (it was refused)" if undone(op, effect, after.events) else ""
-        return f"{effect}: {BY_OP[op].says}{lost}", ()
+        return f"{effect}: {SAYS[op]}{lost}", ()
     if effect.op == "write":
         refused = _outcome(before, after, item)
         if isinstance(refused, Refused):

@@ -110,9 +110,22 @@ CATALOGUE: Final = (
         "at any time, for the API server a controller will find; `rewind` restarts the controller on it",
         "will restart on an API server that sees no more changes from here on",
     ),
+    Fault(
+        "leaders",
+        "lead",
+        "two leaders: a second instance of a controller is elected while the first one goes on",
+        "client-go: leaderelection (it does not promise that only one acts); bug 56",
+        "at any time, for any controller; `retire` ends the first one in the end",
+        "has a second leader: another instance of it starts, with a memory of its own, and both act",
+    ),
 )
 BY_NAME: Final = {fault.name: fault for fault in CATALOGUE}
 BY_OP: Final = {fault.op: fault for fault in CATALOGUE}
+SAYS: Final = {fault.op: fault.says for fault in CATALOGUE} | {
+    "upgrade": "is upgraded: the new version starts, and remembers nothing of what the old one did",
+    "retire": "runs once from here on: the old instance ends",
+}
+"""What is told of an Action after the name of who it happens to."""
 FAULTY: Final = frozenset([*BY_OP, "rewind"])
 """Actions that need not happen: no run is unfair for want of them."""
 AT_A_CALL: Final = ("conflict", "error", "lose-reply", "throttle", "timeout")

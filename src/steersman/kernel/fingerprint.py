@@ -62,6 +62,8 @@ def fingerprint(world: World) -> int:
         total += _times(world)
     for index, state in enumerate(world.components):
         total += digest("component", index, _identity(system.components[index], state, world.now))
+    if world.rare is not None:
+        total += world.rare.identity()
     return (total + term("rest", world.budgets, world.users)) & MASK
 
 

@@ -7,7 +7,9 @@ from typing import Any, Final
 from .action import Action
 from .effect import GK, Call, Commit, Effect, Event
 from .faults import ABOUT_A_KIND, AT_A_WATCH, BY_OP, Left
+from .instances import Relay
 from .object import Key
+from .rare import Rare
 from .view import REWOUND, STALLED, View, coalesced
 from .world import Flight, Item, World
 
@@ -101,8 +103,7 @@ def end(world: World, loop: int) -> None:
 def crash(world: World, loop: int) -> None:
     """A controller's process ends and starts again: its first list is of what there is now."""
     end(world, loop)
-    for key in world.system.loops[loop].initial(world.store):
-        world.enqueue(loop, key)
+    world.listed(loop, world.store)
 
 
 # -- watches ---------------------------------------------------------------------------------------------------------
@@ -149,8 +150,44 @@ def rewind(world: World, loop: int) -> None:
         place = (loop, (event.key.group, event.key.kind))
         views[place] = views.get(place, View((), REWOUND)).behind(event, before)
     world.views = views
-    for key in world.system.loops[loop].initial(stalled.seen(world.store)):
-        world.enqueue(loop, key)
+    world.listed(loop, stalled.seen(world.store))
+
+
+# -- instances -------------------------------------------------------------------------------------------------------
+
+
+def successions(world: World, rare: Rare) -> list[Action]:
+    """New versions that can take over, and old instances that can go."""
+    out = []
+    for relay in world.system.relays:
+        name = world.system.loops[relay.first].name
+        if relay.first in rare.down:
+            continue
+        if relay.second not in rare.down:
+            out.append(Action("retire", name))
+        elif relay.op == "upgrade":
+            out.append(Action("upgrade", name))
+    return out
+
+
+def start(world: World, relay: Relay) -> None:
+    """The second instance starts."""
+    assert world.rare is not None
+    world.rare = world.rare._replace(down=world.rare.down - {relay.second})
+    world.listed(relay.second, world.store)
+    if not relay.overlap:
+        retire(world, relay.first)
+
+
+def retire(world: World, loop: int) -> None:
+    """An old instance ends for good; what it remembered is lost."""
+    assert world.rare is not None
+    end(world, loop)
+    world.rare = world.rare._replace(down=world.rare.down | {loop})
+
+
+def _relay(world: World, op: str, loop: int) -> Relay:
+    return next(relay for relay in world.system.relays if relay.op == op and relay.first == loop)
 
 
 # -- all of them -----------------------------------------------------------------------------------------------------
@@ -163,17 +200,22 @@ def beginnings(world: World, left: Left) -> list[Action]:
         out += [Action("crash", loops[loop].name) for loop in losers(world)]
     if left.at_a_kind:
         for loop, kinds in enumerate(world.system.informers):
-            for gk in kinds:
+            for gk in () if world.is_down(loop) else kinds:
                 view = world.views.get((loop, gk))
                 if view is None or not view.how:
                     out += [Action(op, loops[loop].name, Key(*gk, "", "")) for op in left.at_a_kind]
     if "stall" in left.ops:
-        out += [Action("stall", loop.name) for n, loop in enumerate(loops) if (n, STALLED) not in world.views]
+        up = [n for n in range(len(loops)) if not world.is_down(n)]
+        out += [Action("stall", loops[n].name) for n in up if (n, STALLED) not in world.views]
+    if "lead" in left.ops and world.rare is not None:
+        down = world.rare.down
+        leads = [relay for relay in world.system.relays if relay.op == "lead" and relay.first not in down]
+        out += [Action("lead", loops[relay.first].name) for relay in leads if relay.second in down]
     return out
 
 
 def happen(world: World, op: str, loop: int, action: Action) -> None:
-    """A fault begins, or what it began ends."""
+    """A fault begins, or what it began ends; a roll-out goes on."""
     gk = action.key.gk
     if op in BY_OP:
         world.budgets = world.system.budgets.spend(world.budgets, op)
@@ -189,5 +231,9 @@ def happen(world: World, op: str, loop: int, action: Action) -> None:
         hold(world, loop, STALLED, op)
     elif op == "rewind":
         rewind(world, loop)
+    elif op in ("lead", "upgrade"):
+        start(world, _relay(world, op, loop))
+    elif op == "retire":
+        retire(world, loop)
     else:
         raise ValueError(f"no such action: {action.label}")

@@ -11,6 +11,7 @@ from .draw import draw_smallest, model_call
 from .effect import GK, Effect, Outcome, Refused, Request
 from .faults import AT_A_WATCH, Budgets
 from .identity import Canon
+from .instances import Upgrade, relays
 from .reexec import Learned, Reconciler, Reexec, Vary
 from .store import Store
 
@@ -40,6 +41,7 @@ class System:
         users: Sequence[UserStep] = (),
         components: Sequence[Component] = (),
         *,
+        upgrades: Sequence[Upgrade] = (),
         canon: Canon | None = None,
         lag: int = 0,
         budgets: Mapping[str, int] = NOTHING,
@@ -55,14 +57,17 @@ class System:
         vary: Vary = nullcontext,
     ) -> None:
         self.begin = begin
-        self.loops = tuple(loops)
+        self.budgets = Budgets(budgets)
+        """What may go wrong on a path, and how often."""
+        every, self.relays = relays(loops, upgrades, self.budgets.has("lead"))
+        self.loops = tuple(every)
+        self.actors = tuple([getattr(loop, "actor", loop.name) for loop in every])
+        """How each loop signs what it writes."""
         self.users = tuple(users)
         self.components = tuple(components)
         self.canon = canon or Canon()
         self.lag = lag
         """Events a controller's view of a kind may be behind."""
-        self.budgets = Budgets(budgets)
-        """What may go wrong on a path, and how often."""
         self.caches = bool(lag) or any(self.budgets.has(op) for op in AT_A_WATCH)
         """Whether a view can be behind the head."""
         self.persistent = persistent

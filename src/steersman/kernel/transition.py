@@ -37,6 +37,8 @@ def enabled(world: World) -> list[Action]:
             out.append(Action(move, loops[loop].name, NO_KEY if gk == STALLED else Key(*gk, "", "")))
     for loop, key in world.wakes:
         out.append(Action("fire", loops[loop].name, key))
+    if world.rare is not None:
+        out.extend(harm.successions(world, world.rare))
     if left is not None and left.ops:
         out.extend(harm.beginnings(world, left))
     for user in world.users:

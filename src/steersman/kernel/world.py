@@ -16,6 +16,7 @@ from .effect import GK, Call, Commit, Effect, Event, ListQuery, Refused, Reply, 
 from .effect import Outcome as Answer
 from .identity import digest, term
 from .object import Key, Object
+from .rare import Rare
 from .reexec import Node, Result, outcome_of
 from .sortedmap import SortedMap
 from .store import Store, StoreConfig
@@ -55,6 +56,7 @@ class World:
         "memory",
         "now",
         "pending",
+        "rare",
         "store",
         "sum_pending",
         "system",
@@ -80,6 +82,8 @@ class World:
         self.failures: dict[Item, int] = {}
         self.budgets = system.budgets.full
         """What may still go wrong: see `kernel.faults`."""
+        self.rare = Rare.first(system)
+        """What few worlds have; None: this one does not."""
         self.users = tuple(range(len(system.users)))
         """Users who have not acted yet."""
         self.components: list[Any] = []
@@ -103,6 +107,7 @@ class World:
         other.timers = self.timers
         other.failures = self.failures
         other.budgets = self.budgets
+        other.rare = self.rare
         other.users = self.users
         other.components = self.components
         other.drawn = self.drawn
@@ -111,11 +116,20 @@ class World:
 
     def start(self) -> World:
         """Starts every controller and component: initial lists fill the work queues."""
-        for index, loop in enumerate(self.system.loops):
-            for key in loop.initial(self.store):
-                self.enqueue(index, key)
+        for index in range(len(self.system.loops)):
+            if not self.is_down(index):
+                self.listed(index, self.store)
         self.components = [component.start(self.store) for component in self.system.components]
         return self
+
+    def is_down(self, loop: int) -> bool:
+        """Whether this instance of a controller does not run: not yet, or not any more."""
+        return self.rare is not None and loop in self.rare.down
+
+    def listed(self, loop: int, store: Store) -> None:
+        """A controller that starts finds what is in this store."""
+        for key in self.system.loops[loop].initial(store):
+            self.enqueue(loop, key)
 
     @property
     def quiescent(self) -> bool:
@@ -262,7 +276,7 @@ class World:
         options = request.options
         if node.version >= 0:
             options = {**options, "rv": str(flight.versions[request.key][node.version].rv)}
-        return request._replace(options=options, now=self.now, actor=self.system.loops[node.loop].name)
+        return request._replace(options=options, now=self.now, actor=self.system.actors[node.loop])
 
     def call(self, item: Item) -> None:
         """Asks the webhook that a write waits for."""
@@ -415,8 +429,9 @@ class World:
             self._lag_behind(event, gk, before)
         else:
             for loop in self.system.listeners(gk):
-                for key in self.system.loops[loop].triggers(event, self.store):
-                    self.enqueue(loop, key)
+                if self.rare is None or loop not in self.rare.down:
+                    for key in self.system.loops[loop].triggers(event, self.store):
+                        self.enqueue(loop, key)
         if self.components:
             self.components = self.own(self.components)
             for index, component in enumerate(self.system.components):
@@ -429,6 +444,8 @@ class World:
         work may wait on the queue is delay enough."""
         lag = self.system.lag
         for loop, kinds in enumerate(self.system.informers):
+            if self.is_down(loop):
+                continue
             if gk not in kinds:
                 self.tell(loop, event, self.store)
                 continue

@@ -123,7 +123,7 @@ def parent(controller):
 
 
 def test_a_write_that_timed_out_and_was_done():
-    verdict = finds(parent, TriesAgain, Looks, "lost_replies")
+    verdict = finds(parent, TriesAgain, Looks, "lost_replies", also=("leaders",))
     assert "done, but the answer is lost: the controller sees 504 Timeout" in str(verdict)
 
 

@@ -102,7 +102,7 @@ def replaced_node(controller):
 
 
 def test_a_deletion_and_a_creation_seen_as_an_update():
-    also = ("relists", "rewinds", "crashes")
+    also = ("relists", "rewinds", "crashes", "leaders")
     verdict = finds(replaced_node, Tombstones, ByUid, "unobserved", also=also)
     assert "MODIFIED ConfigMap default/node\n" in str(verdict)
 
@@ -137,7 +137,7 @@ def pressed(controller):
 
 
 def test_a_list_that_is_told_anew():
-    verdict = finds(pressed, Presses, Differences, "relists", also=("lost_replies", "rewinds"))
+    verdict = finds(pressed, Presses, Differences, "relists", also=("lost_replies", "rewinds", "leaders"))
     assert "watch of ConfigMap is lost (410 Gone) and has to list anew" in str(verdict)
 
 
