@@ -16,7 +16,7 @@ from steersman.check.rest import name_of as name_of
 from steersman.check.verdict import plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Refused
-from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, BY_OP, SAYS
+from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, SAYS
 from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.transition import step
@@ -227,7 +227,7 @@ def _missed(world: World, loop: int, effect: Effect | None) -> tuple[int, ...]:
 
 def _call(before: World, after: World, item: Item, effect: Effect, op: str, stale: int) -> tuple[str, tuple[Seen, ...]]:
     """A call in words, and what it read."""
-    if op in BY_OP:
+    if op in AT_A_CALL:
         lost = " (it was refused)" if undone(op, effect, after.events) else ""
         return f"{effect}: {SAYS[op]}{lost}", ()
     if effect.op == "write":

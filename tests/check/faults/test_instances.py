@@ -116,7 +116,10 @@ def test_both_versions_live_during_a_roll_out():
     verdict = sm.check(upgraded(Migrates))
     text = str(verdict)
     assert [violation.kind for violation in verdict.violations] == ["converges"]
-    assert "old is upgraded: the new version starts" in text and "old runs once from here on: the old instance ends" in text
+    assert (
+        "old is upgraded: the new version starts" in text
+        and "old runs once from here on: the old instance ends" in text
+    )
     sm.check(upgraded(Repairs), crashes=1).assert_holds(complete=True)
 
 
