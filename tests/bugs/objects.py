@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from steersman.api.client import key_of as key_of
 from steersman.kernel.object import Key
 
 GROUP: Final = "example.com"
@@ -108,3 +109,33 @@ def secret(name: str) -> dict[str, Any]:
 def secret_key(name: str) -> Key:
     """Its key."""
     return Key("", "Secret", "default", name)
+
+
+def service(name: str) -> dict[str, Any]:
+    """A Service."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"app": name}, "ports": [{"port": 7000}]},
+    }
+
+
+def budget(name: str, unavailable: int) -> dict[str, Any]:
+    """A PodDisruptionBudget."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"maxUnavailable": unavailable, "selector": {"matchLabels": {"app": name}}},
+    }
+
+
+def pod(name: str, **labels: str) -> dict[str, Any]:
+    """A Pod of one container."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "i:1"}]},
+    }

@@ -44,7 +44,7 @@ class Row:
     @property
     def name(self) -> str:
         """`28-Resize`."""
-        return f"{self.number}-{self.buggy.__name__}"
+        return f"{self.number}-{getattr(self.buggy, '__name__', self.buggy)}"
 
     @property
     def faults(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ NUMBERS: Final = (*SIEVE, *SIEVE_MORE, *ACTO, *CORE, *CORE_MORE)
 
 OMITTED: Final = (
     Omitted(5, "instaclustr/cassandra-operator#400", "a data structure is misused; which, and how, is not told"),
-    Omitted(17, "PSMDB-434", "a nil pointer of that program: nothing that an interleaving or a fault brings about"),
     Omitted(23, "PSMDB-591", "switching shards off and on is brittle; why is not told"),
     Omitted(42, "yugabyte/yugabyte-operator#43", "switching TLS off and on goes wrong; why is not told"),
     Omitted(59, "kubernetes/kubernetes#40415", "a second ReplicaSet after an upgrade; the cause is not known"),

@@ -1,13 +1,30 @@
 """A crash between two writes: half done work is taken for done, or for not begun."""
 
 from contextlib import suppress
+from functools import partial
+from typing import Final
 
 import steersman as sm
-from tests.bugs.objects import INTEGER, TEXT, config_key, config_map, custom, custom_key, made, set_key, stateful_set
+from tests.bugs.objects import (
+    INTEGER,
+    TEXT,
+    claim,
+    claim_key,
+    config_key,
+    config_map,
+    custom,
+    custom_key,
+    key_of,
+    made,
+    pod,
+    secret,
+    set_key,
+    stateful_set,
+)
 from tests.bugs.row import Row
 
-CLUSTER = custom("Cluster", {"size": INTEGER, "config": TEXT}, {"phase": TEXT, "size": INTEGER})
-CLUSTER_KEY = custom_key("Cluster")
+CLUSTER: Final = custom("Cluster", {"size": INTEGER, "config": TEXT}, {"phase": TEXT, "size": INTEGER})
+CLUSTER_KEY: Final = custom_key("Cluster")
 
 
 def ensure(c, obj):
@@ -16,16 +33,19 @@ def ensure(c, obj):
         c.create(obj)
 
 
+# -- 2, 20, 35: the first part stands for all ------------------------------------------------------------------------
+
+
 class FirstMeansAll(sm.Controller):
-    """Sets up TLS: a keystore, a certificate for outside, one for inside. Begins only where there is no keystore."""
+    """Sets up TLS in several parts. Begins only where the first is missing."""
 
     kind = "example.com/v1/Cluster"
-    parts = ("keystore", "ssl", "ssl-internal")
+    parts: tuple = ()
 
     def reconcile(self, c, key):
-        if c.get(config_key(self.parts[0])) is None:
+        if c.get(key_of(self.parts[0])) is None:
             for part in self.parts:
-                ensure(c, config_map(part))
+                ensure(c, part)
 
 
 class EachByItself(FirstMeansAll):
@@ -33,20 +53,63 @@ class EachByItself(FirstMeansAll):
 
     def reconcile(self, c, key):
         for part in self.parts:
-            if c.get(config_key(part)) is None:
-                ensure(c, config_map(part))
+            if c.get(key_of(part)) is None:
+                ensure(c, part)
 
 
-def setting_up(controller):
+def setting_up(parts, controller):
+    """A cluster without TLS; `parts`: what that is made of."""
     w = sm.Scenario(controller.__name__)
     w.kind(CLUSTER)
+    w.kind(custom("Certificate", {}, {}))
     w.apply(made("Cluster", size=1))
-    w.run(controller)
-    w.converges(lambda s: s.count("v1/ConfigMap") == 3, name="TLS is complete")
+    w.run(type(controller.__name__, (controller,), {"parts": parts}))
+    w.converges(lambda s: all(s[key_of(part)] for part in parts), name="TLS is complete")
     return w
 
 
-# -- a note that is written too late ------
+KEYSTORES: Final = (secret("db-ca-keystore"), secret("db-keystore"), config_map("db-config"))
+CERTIFICATES: Final = (made("Certificate", "db-ssl"), made("Certificate", "db-ssl-internal"))
+
+
+# -- 3: the label says what was only begun ---------------------------------------------------------------------------
+
+
+class LabelThenStart(sm.Controller):
+    """Labels a pod as starting and tells the server in it to start (its status stands for what the server does);
+    waits for those that are starting."""
+
+    kind = "v1/Pod"
+    asks_again = False
+
+    def reconcile(self, c, key):
+        found = c.get(key)
+        state, ready = found.metadata.labels.state, found.status.phase == "Running"
+        if state == "Ready-to-Start":
+            c.patch(key, {"metadata": {"labels": {"state": "Starting"}}})
+            c.patch_status(key, {"phase": "Running"})
+        elif state == "Starting" and ready:
+            c.patch(key, {"metadata": {"labels": {"state": "Started"}}})
+        elif state == "Starting" and self.asks_again:
+            c.patch_status(key, {"phase": "Running"})
+
+
+class AsksAgain(LabelThenStart):
+    """A server that is starting and not ready is told again."""
+
+    asks_again = True
+
+
+def starting(controller):
+    """A pod whose server waits to be started."""
+    w = sm.Scenario(controller.__name__)
+    server = w.apply(pod("db-0", state="Ready-to-Start"))
+    w.run(controller)
+    w.converges(lambda s: s[server].metadata.labels.state == "Started", name="every server is started")
+    return w
+
+
+# -- 12: a note that is written too late -----------------------------------------------------------------------------
 
 
 class ShrinkThenNote(sm.Controller):
@@ -91,7 +154,7 @@ def shrinking(controller):
     return w
 
 
-# -- 24
+# -- 24: a flag that is written too late ----------------------------------------------------------------------------
 
 
 class ConfigThenFlag(sm.Controller):
@@ -132,7 +195,7 @@ def configuring(controller):
     return w
 
 
-# -- 30
+# -- 30: what is to be changed is known by what is deleted ---------------------------------------------------------
 
 
 class DeleteThenGrow(sm.Controller):
@@ -183,17 +246,73 @@ def growing(controller):
     return w
 
 
+# -- 37: what is to be cleaned up is known by what is deleted first --------------------------------------------------
+
+
+class SetThenVolumes(sm.Controller):
+    """A cluster that goes: its StatefulSet is deleted, then its volumes, then the finalizer goes. Where there is no
+    StatefulSet (any more), there is nothing to clean up."""
+
+    kind = "example.com/v1/Cluster"
+
+    def reconcile(self, c, key):
+        cluster = c.get(key)
+        if cluster is None or not cluster.metadata.deletionTimestamp:
+            return
+        self.clean(c)
+        c.patch(key, {"metadata": {"finalizers": None}})
+
+    def clean(self, c):
+        if c.get(set_key("db")) is not None:
+            c.delete(set_key("db"))
+            c.delete(claim_key("data-db-0"))
+
+
+class EachPart(SetThenVolumes):
+    """Every part is deleted, whatever else is there."""
+
+    def clean(self, c):
+        c.delete(set_key("db"))
+        c.delete(claim_key("data-db-0"))
+
+
+def deleting(controller):
+    """A cluster that is being deleted."""
+    w = sm.Scenario(controller.__name__)
+    w.kind(CLUSTER)
+    body = made("Cluster", size=1)
+    body["metadata"]["finalizers"] = ["example.com/volumes"]
+    w.apply(body)
+    w.apply(stateful_set("db", 1))
+    w.apply(claim("data-db-0"))
+    w.run(controller)
+    w.user("delete", lambda c: c.delete(CLUSTER_KEY))
+    w.converges(lambda s: not s.count("v1/PersistentVolumeClaim"), name="no volume leaks")
+    return w
+
+
 ROWS = (
     Row(
         2,
         "K8SSAND-1023",
         "a crash right after the Secret of the certificate authority's keystore was made: the rest is never set up",
-        setting_up,
+        partial(setting_up, KEYSTORES),
         FirstMeansAll,
         EachByItself,
         ("TLS is complete",),
         {"crashes": 1},
         {"crashes": 2, "conflicts": 1},
+    ),
+    Row(
+        3,
+        "K8SSAND-1362",
+        "a crash right after a pod was labelled as starting: its server is never told to start",
+        starting,
+        LabelThenStart,
+        AsksAgain,
+        ("every server is started",),
+        {"crashes": 1},
+        {"crashes": 2},
     ),
     Row(
         12,
@@ -205,6 +324,17 @@ ROWS = (
         ("no leak",),
         {"crashes": 1},
         {"crashes": 2},
+    ),
+    Row(
+        20,
+        "PSMDB-579",
+        "a crash after the Certificate for outside was made and before the one for inside: it is never made",
+        partial(setting_up, CERTIFICATES),
+        FirstMeansAll,
+        EachByItself,
+        ("TLS is complete",),
+        {"crashes": 1},
+        {"crashes": 2, "conflicts": 1},
     ),
     Row(
         24,
@@ -227,6 +357,28 @@ ROWS = (
         DeleteThenGrow,
         GrowFirst,
         ("the volume grows",),
+        {"crashes": 1},
+        {"crashes": 2},
+    ),
+    Row(
+        35,
+        "PXC-897",
+        "a crash after the Certificate for outside was made: the one for inside is never made",
+        partial(setting_up, CERTIFICATES),
+        FirstMeansAll,
+        EachByItself,
+        ("TLS is complete",),
+        {"crashes": 1},
+        {"crashes": 2, "conflicts": 1},
+    ),
+    Row(
+        37,
+        "PXC-979",
+        "a crash after the StatefulSet of a cluster that goes was deleted: what was to be deleted after it stays",
+        deleting,
+        SetThenVolumes,
+        EachPart,
+        ("no volume leaks",),
         {"crashes": 1},
         {"crashes": 2},
     ),
