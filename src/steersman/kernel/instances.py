@@ -7,7 +7,7 @@ Action starts it. Both instances write under one name; memory, queue, views and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .effect import GK, Event
 from .object import Key
@@ -27,6 +27,9 @@ class Instance:
         self.workers = loop.workers
         self.code = loop.code
         self.informers: tuple[GK, ...] = loop.informers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
 
     def listens(self, gk: GK) -> bool:
         """As the controller does."""

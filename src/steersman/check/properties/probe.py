@@ -57,7 +57,7 @@ def probe(world: World, item: Item) -> Probe:
 def asleep(world: World) -> Iterator[Item]:
     """Items that a restart would bring back, and that nothing wakes as things are."""
     for index, loop in enumerate(world.system.loops):
-        for key in loop.initial(world.store):
+        for key in () if world.is_down(index) else loop.initial(world.store):
             item = (index, key)
             if not (item in world.pending or item in world.flights or item in world.wakes):
                 yield item
