@@ -7,7 +7,8 @@ import pytest
 from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
 from steersman.serve.credentials.tls import Authority
-from steersman.serve.message import Headers, Request
+from steersman.serve.health import STORAGE, Health
+from steersman.serve.message import Headers, Query, Request
 from tests.serve.harness import in_loop
 from tests.serve.plane import DEPLOYMENTS, PODS, Plane, pod
 
@@ -39,9 +40,49 @@ async def test_health_is_told_to_all(path):
 @in_loop
 async def test_health_in_detail():
     answer = await Plane().get("/readyz?verbose")
-    assert answer.body == b"[+]ping ok\nreadyz check passed\n"
-    assert (await Plane().get("/livez/ping")).body == b"ok"
-    await Plane().get("/livez/etcd", code=404)
+    assert answer.body == b"[+]ping ok\n[+]etcd ok\n[+]etcd-readiness ok\nreadyz check passed\n"
+    for path in ("/livez/ping", "/livez/etcd", "/readyz/etcd-readiness", "/readyz?exclude=etcd", "/healthz/etcd"):
+        assert (await Plane().get(path)).body == b"ok"
+    await Plane().get("/livez/etcd-readiness", code=404)
+
+
+def test_who_keeps_the_objects_is_asked_by_its_name_in_kubernetes():
+    wrong = ["the disk is full"]
+    health = Health({STORAGE: lambda: wrong[0]})
+
+    def asked(path, query=""):
+        name, *rest = path.split("/")
+        answer = health.answer(name, rest, Query(query))
+        return answer.status, answer.body.decode()
+
+    assert asked("livez/etcd") == (500, "internal server error: the disk is full\n")
+    lines = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]journal failed: reason withheld\n"
+    assert asked("livez") == (500, f"{lines}livez check failed\n")
+    assert asked("livez", "exclude=etcd&exclude=journal") == (200, "ok")
+    code, text = asked("readyz", "verbose&exclude=etcd&exclude=nope")
+    assert code == 500 and "[+]etcd excluded: ok\n" in text and "[-]etcd-readiness failed" in text
+    assert 'warn: some health checks cannot be excluded: no matches for "nope"\n' in text
+    wrong[0] = ""
+    assert asked("readyz") == (200, "ok") and asked("readyz/etcd-readiness") == (200, "ok")
+    assert asked("livez/a/b")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        *[("HEAD", path, 405) for path in ("/version", "/api", "/api/v1", "/apis/apps/v1", "/openid/v1/jwks")],
+        *[("HEAD", path, 200) for path in ("/", "/apis", "/apis/apps", "/metrics", "/openapi/v3", "/livez")],
+        *[("POST", path, 405) for path in ("/version", "/api", "/apis/apps/v1")],
+        *[("POST", path, 200) for path in ("/livez", "/livez/ping", "/apis", "/openapi/v3")],
+        *[(method, "/nothing", 404) for method in ("HEAD", "POST", "DELETE")],
+        ("HEAD", PODS, 405),
+    ],
+)
+@in_loop
+async def test_methods_of_documents(method, path, code):
+    """As kube-apiserver 1.36 answers them."""
+    answer = await Plane().ask(method, path)
+    assert answer.code == code
 
 
 @in_loop

@@ -268,3 +268,28 @@ async def test_deployments_have_their_columns():
     )
     row = (await plane.get(DEPLOYMENTS, accept=TABLE)).json["rows"][0]["cells"]
     assert row == ["web", "2/3", 3, 0, "0s", "c", "nginx:1", "app=web"]
+
+
+@in_loop
+async def test_the_old_version_of_a_table_says_so_everywhere():
+    """As a kube-apiserver 1.36 still does."""
+    plane = Plane()
+    await some_configmaps(plane, "ab")
+    old = {form: form.replace("v=v1", "v=v1beta1") for form in (TABLE, PARTIAL, PARTIAL_LIST)}
+    for _ in range(2):  # the second one is made of what is kept of the first
+        for form, version in ((TABLE, "v1"), (old[TABLE], "v1beta1")):
+            table = (await plane.get(CONFIGMAPS, accept=form)).json
+            versions = {table["apiVersion"], *[row["object"]["apiVersion"] for row in table["rows"]]}
+            assert table["kind"] == "Table" and versions == {f"meta.k8s.io/{version}"} and len(table["rows"]) == 2
+        for form, version in ((PARTIAL_LIST, "v1"), (old[PARTIAL_LIST], "v1beta1")):
+            found = (await plane.get(CONFIGMAPS, accept=form)).json
+            versions = {found["apiVersion"], *[item["apiVersion"] for item in found["items"]]}
+            assert found["kind"] == "PartialObjectMetadataList" and versions == {f"meta.k8s.io/{version}"}
+    whole = (await plane.get(f"{CONFIGMAPS}/a?includeObject=Object", accept=old[TABLE])).json
+    assert (whole["apiVersion"], whole["rows"][0]["object"]["apiVersion"]) == ("meta.k8s.io/v1beta1", "v1")
+    assert (await plane.get(f"{CONFIGMAPS}/a", accept=old[PARTIAL])).json["apiVersion"] == "meta.k8s.io/v1beta1"
+    for form, version in ((old[TABLE], "v1beta1"), (TABLE, "v1")):
+        watch = await plane.watch(f"{CONFIGMAPS}?watch=1&timeoutSeconds=1", accept=form)
+        assert (await watch.next())["object"]["apiVersion"] == f"meta.k8s.io/{version}"
+        await watch.close()
+    await plane.get(CONFIGMAPS, accept=TABLE.split(",")[0].replace("v=v1", "v=v1beta2"), code=406)

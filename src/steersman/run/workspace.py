@@ -44,6 +44,7 @@ from steersman.serve.credentials.issuers.provider import Issuers
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.credentials.tokens import Tokens
+from steersman.serve.health import STORAGE
 from steersman.serve.hooks import Hooks
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
 from steersman.serve.registration import local_services
@@ -114,7 +115,7 @@ class Workspace:
         self.heads.questions.asking = Hooks()
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         """Revision and number of objects at the start."""
-        checks = {"journal": self.heads.trouble}
+        checks = {STORAGE: self.heads.trouble}
         auditor = None if shared.audit is None else Auditor(*shared.audit[:2], self.heads.now, shared.audit.workspace)
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams, auditor)
         self.app.aggregator.front = shared.front[0] if shared.front is not None else None

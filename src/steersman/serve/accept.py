@@ -16,6 +16,8 @@ from steersman.api.kinds import Kind
 MAX_ACCEPT: Final = 4096
 """Characters of an Accept header; the longest real ones have about 300."""
 META_VERSION: Final = "meta.k8s.io/v1"
+META_VERSIONS: Final = {"v1": META_VERSION, "v1beta1": "meta.k8s.io/v1beta1"}
+"""What a form may be of: the old version has the same fields."""
 TABLE: Final = "Table"
 PARTIAL: Final = "PartialObjectMetadata"
 PARTIAL_LIST: Final = "PartialObjectMetadataList"
@@ -31,6 +33,8 @@ class Form(NamedTuple):
     is, the Content-Type is plain application/json, as kube-apiserver has it."""
 
     kind: str = ""
+    version: str = META_VERSION
+    """The apiVersion of a Table, or of metadata."""
 
 
 class _Clause(NamedTuple):
@@ -58,6 +62,11 @@ def _clauses(accept: str) -> tuple[_Clause, ...]:
     return tuple(sorted(found, key=lambda clause: -clause.quality))
 
 
+def _version(clause: _Clause) -> str:
+    """The apiVersion of the form that a clause asks for; "" for none there is."""
+    return META_VERSIONS.get(clause.params.get("v", ""), "") if clause.params.get("g") == "meta.k8s.io" else ""
+
+
 @lru_cache(maxsize=256)
 def form_of(accept: str, is_list: bool) -> Form:
     """The best form for an object or a list (a watch counts as a list). Raises ApiError 406."""
@@ -69,12 +78,11 @@ def form_of(accept: str, is_list: bool) -> Form:
         wanted = clause.params.get("as", "")
         if not wanted:
             return JSON
-        if (clause.params.get("g"), clause.params.get("v")) != ("meta.k8s.io", "v1"):
+        version = _version(clause)
+        if not version:
             continue
-        if wanted == TABLE or wanted == (PARTIAL_LIST if is_list else PARTIAL):
-            return Form(wanted)
-        if wanted == PARTIAL:  # a watch of metadata asks for objects one by one
-            return Form(wanted)
+        if wanted in (TABLE, PARTIAL) or (wanted == PARTIAL_LIST and is_list):
+            return Form(wanted, version)  # a watch of metadata asks for objects one by one
     refused = errors.not_acceptable(ACCEPTED)
     if not any(clause.media in _TYPES for clause in _clauses(accept)):
         refused.message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(ACCEPTED)}"
@@ -87,7 +95,7 @@ def prefers_yaml(accept: str) -> bool:
     """Whether a client wants an answer, of whatever form, in YAML rather than in JSON."""
     for clause in _clauses(accept) if YAML in accept else ():
         wanted = clause.params.get("as", "")
-        meant = not wanted or (clause.params.get("g"), clause.params.get("v")) == ("meta.k8s.io", "v1")
+        meant = not wanted or _version(clause)
         if clause.media in _TYPES and meant and wanted in ("", TABLE, PARTIAL, PARTIAL_LIST):
             return clause.media == YAML
     return False

@@ -72,10 +72,10 @@ def _list_head(kind: Kind, meta: dict[str, Any], shown: Shown) -> bytes:
     form = shown.form
     head: dict[str, Any] = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
     if shown.columns is not None:
-        head |= {"kind": TABLE, "apiVersion": "meta.k8s.io/v1"}
+        head |= {"kind": TABLE, "apiVersion": form.version}
         head["columnDefinitions"] = shown.columns.definitions()
     elif form.kind:
-        head |= {"kind": PARTIAL_LIST, "apiVersion": "meta.k8s.io/v1"}
+        head |= {"kind": PARTIAL_LIST, "apiVersion": form.version}
     return orjson.dumps(head)[:-1] + (b',"rows":[' if form.kind == TABLE else b',"items":[')
 
 
@@ -83,9 +83,9 @@ def written(kind: Kind, items: list[Object], shown: Shown) -> bytes:
     """Items with commas between them."""
     if shown.columns is not None:
         cells = shown.columns.row
-        return orjson.dumps([row(obj, cells, shown.include, shown.now) for obj in items])[1:-1]
+        return orjson.dumps([row(obj, cells, shown.include, shown.now, shown.form.version) for obj in items])[1:-1]
     if shown.form.kind:
-        return orjson.dumps([partial(obj) for obj in items])[1:-1]
+        return orjson.dumps([partial(obj, shown.form.version) for obj in items])[1:-1]
     # Items of built-in kinds say neither kind nor apiVersion, as in Kubernetes: the list does.
     return b",".join(map(object_json, items) if kind.custom else [object_json(obj, typed=False) for obj in items])
 

@@ -201,7 +201,7 @@ class App:
                 if error.code != 405:  # which is said before anybody looks at the kind
                     error.warnings = (warning, *error.warnings)
                 raise
-        if request.method not in ("GET", "HEAD"):
+        if request.method != "GET" and self._reads_only(segments):
             raise errors.ApiError(405, "MethodNotAllowed", NOT_ALLOWED, errors.Details())
         if segments == ["openapi", "v2"]:
             return await self._current()[3].answer(request)
@@ -216,7 +216,8 @@ class App:
             served = Served(kinds)
             openapi = OpenApi(served, self.aggregator.documents)
             discovery = Discovery(served, self.aggregator.elsewhere())
-            self._documents = found = ((kinds, self.aggregator.changes), served, discovery, openapi, OpenApiV2(openapi))
+            v2 = OpenApiV2(openapi, self.aggregator.specs)
+            self._documents = found = ((kinds, self.aggregator.changes), served, discovery, openapi, v2)
         return found[1:]
 
     # -- paths that are no resources ---------------------------------------------------------------------------
@@ -261,6 +262,16 @@ class App:
     def _metrics(self) -> str:
         audited = () if self.audit is None else self.audit.log.numbers()
         return self.telemetry.text(self.backend.store, [*self.numbers(), *audited])
+
+    def _reads_only(self, segments: list[str]) -> bool:
+        """Whether a path takes GET and no other method, as its route does in kube-apiserver; other documents are given
+        to any, HEAD among them."""
+        match segments:
+            case ["version"] | ["api"] | ["api", _] | ["openid", "v1", "jwks"] | [".well-known", _]:
+                return True
+            case ["apis", group, version]:
+                return not self._is_nowhere(segments) and bool(self._current()[0].kinds_of(group, version))
+        return False
 
     def _is_nowhere(self, segments: list[str]) -> bool:
         """Whether a path begins with a group that is not there, or with a version that no definition of its group
@@ -386,7 +397,7 @@ class App:
             return list_answer(kind, page.items, _list_meta(page.rev, page.token, page.remaining), shown)
         store = self.backend.store
         check_not_ahead(options.rev or 0, store.rev)
-        place = (kind, namespace, options.labels, options.fields, options.limit, shown.form.kind)
+        place = (kind, namespace, options.labels, options.fields, options.limit, shown.form)
         mark = store.mark(kind.gk)
         kept = self.lists.get(place, mark)
         if kept is None:

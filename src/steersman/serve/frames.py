@@ -58,7 +58,7 @@ class Frames:
     def event(self, kind: str, obj: Object, shown: Shown) -> bytes:
         """The frame of a live event; `obj` has the event's revision, and is in the version that is watched."""
         form = shown.form
-        key = (obj.rv, kind, form.kind, shown.include, obj.api_version)
+        key = (obj.rv, kind, form, shown.include, obj.api_version)
         found = self._frames.get(key)
         if found is None:
             found = frame(kind, in_form(obj, *shown))

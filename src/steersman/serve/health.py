@@ -14,6 +14,8 @@ from steersman.serve.answer import text_answer
 from steersman.serve.message import Query, Response
 
 PATHS: Final = ("healthz", "livez", "readyz")
+STORAGE: Final = "journal"
+"""The check of what keeps the objects: in Kubernetes that is etcd, whose checks monitoring knows by name."""
 Check = Callable[[], str]
 """What is wrong; "" when all is well."""
 
@@ -26,11 +28,15 @@ class Health:
     """The checks of one server, by name."""
 
     def __init__(self, checks: Mapping[str, Check] | None = None) -> None:
+        """`checks`: STORAGE is asked by kube-apiserver's name for it, too."""
         self._checks: dict[str, Check] = {"ping": _well, **(checks or {})}
+        stored = self._checks.get(STORAGE, _well)
+        known = {"ping": _well, "etcd": stored, **self._checks}
+        self._of = {name: {**known, "etcd-readiness": stored} if name == "readyz" else known for name in PATHS}
 
     def paths(self) -> list[str]:
         """Every path there is."""
-        return [path for name in PATHS for path in (f"/{name}", *(f"/{name}/{check}" for check in self._checks))]
+        return [path for name in PATHS for path in (f"/{name}", *(f"/{name}/{check}" for check in self._of[name]))]
 
     def found(self) -> dict[str, str]:
         """Every check, with what is wrong."""
@@ -38,15 +44,16 @@ class Health:
 
     def answer(self, name: str, rest: list[str], query: Query) -> Response:
         """The answer of `/NAME` or `/NAME/CHECK`. A check that is none is a page that is none."""
+        checks = self._of[name]
         if rest:
-            check = self._checks.get(rest[0]) if len(rest) == 1 else None
+            check = checks.get("/".join(rest))
             if check is None:
                 return text_answer("404 page not found\n", 404)
             wrong = check()
             return text_answer(f"internal server error: {wrong}\n", 500) if wrong else text_answer("ok")
         left_out = set(query.all("exclude"))
         lines, failed = [], False
-        for check_name, check in self._checks.items():
+        for check_name, check in checks.items():
             if check_name in left_out:
                 lines.append(f"[+]{check_name} excluded: ok\n")
             elif check():
@@ -54,7 +61,7 @@ class Health:
                 lines.append(f"[-]{check_name} failed: reason withheld\n")
             else:
                 lines.append(f"[+]{check_name} ok\n")
-        unknown = sorted(left_out - set(self._checks))
+        unknown = sorted(left_out - set(checks))
         if unknown:
             listed = ", ".join(errors.quote(text[:60]) for text in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}\n")

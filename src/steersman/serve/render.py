@@ -78,41 +78,48 @@ def _with_node(obj: Object) -> orjson.Fragment:
     return orjson.Fragment(head + b"}" if raw == b"{}" else head + b"," + raw[1:])
 
 
-def partial(obj: Object) -> dict[str, Any]:
-    """PartialObjectMetadata."""
+def partial(obj: Object, version: str = META_VERSION) -> dict[str, Any]:
+    """PartialObjectMetadata of an apiVersion of `META_VERSIONS`."""
     meta = metadata(obj)
     # This annotation kube-apiserver adds to whole objects only, as it writes them out.
     if obj.key.gk == DAEMON_SET and TEMPLATE_GENERATION in meta.get("annotations", ()):
         meta["annotations"] = {key: text for key, text in meta["annotations"].items() if key != TEMPLATE_GENERATION}
         if not meta["annotations"]:
             del meta["annotations"]
-    return {"kind": PARTIAL, "apiVersion": META_VERSION, "metadata": meta}
+    return {"kind": PARTIAL, "apiVersion": version, "metadata": meta}
 
 
 def in_form(obj: Object, form: Form, include: str, now: int, columns: Columns | None = None) -> bytes:
     """One object in the form that was asked for. `include` is includeObject and `columns` are those of its kind, for
     tables; `now` in microseconds."""
     if columns is not None:
-        return table([obj], columns, include, now, {"resourceVersion": str(obj.rv)})
+        return table([obj], columns, include, now, {"resourceVersion": str(obj.rv)}, form.version)
     if form.kind in (PARTIAL, PARTIAL_LIST):
-        return orjson.dumps(partial(obj))
+        return orjson.dumps(partial(obj, form.version))
     return object_json(obj)
 
 
-def table(objects: Iterable[Object], columns: Columns, include: str, now: int, meta: dict[str, Any]) -> bytes:
+def table(
+    objects: Iterable[Object],
+    columns: Columns,
+    include: str,
+    now: int,
+    meta: dict[str, Any],
+    version: str = META_VERSION,
+) -> bytes:
     """A Table of objects of one kind."""
     return orjson.dumps(
         {
             "kind": TABLE,
-            "apiVersion": META_VERSION,
+            "apiVersion": version,
             "metadata": meta,
             "columnDefinitions": columns.definitions(),
-            "rows": [row(obj, columns.row, include, now) for obj in objects],
+            "rows": [row(obj, columns.row, include, now, version) for obj in objects],
         }
     )
 
 
-def row(obj: Object, cells: Any, include: str, now: int) -> dict[str, Any]:
+def row(obj: Object, cells: Any, include: str, now: int, version: str = META_VERSION) -> dict[str, Any]:
     """A row of a Table, with its object as includeObject says: None, Metadata or Object."""
     value = obj.value
     out: dict[str, Any] = {"cells": cells(value, now)}
@@ -121,5 +128,5 @@ def row(obj: Object, cells: Any, include: str, now: int) -> dict[str, Any]:
     if include == "Object":
         out["object"] = orjson.Fragment(object_json(obj))
     else:
-        out["object"] = None if include == "None" else partial(obj)
+        out["object"] = None if include == "None" else partial(obj, version)
     return out

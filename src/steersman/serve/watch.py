@@ -22,7 +22,7 @@ from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Object
 from steersman.kernel.value import freeze
-from steersman.serve.accept import META_VERSION, PARTIAL, TABLE
+from steersman.serve.accept import PARTIAL, TABLE
 from steersman.serve.answer import Shown
 from steersman.serve.audience import Audiences, Send
 from steersman.serve.backend import Backend
@@ -191,7 +191,7 @@ class Watch:
     @property
     def _asked(self) -> tuple[Hashable, ...]:
         """What those who asked for the same have in common."""
-        return self.kind, self.namespace, self.text, self.shown.form.kind, self.shown.include
+        return self.kind, self.namespace, self.text, self.shown.form, self.shown.include
 
     def chunk(self, head: int) -> bytes | None:
         """The news up to `head`, if it is one chunk, or none, and nobody has to be asked. Raises `Gone`."""
@@ -251,14 +251,14 @@ class Watch:
         columns, form = self.shown.columns, self.shown.form
         if columns is None and not form.kind:
             return frame("BOOKMARK", orjson.dumps(body))
-        named = {**body, "kind": PARTIAL, "apiVersion": META_VERSION}
+        named = {**body, "kind": PARTIAL, "apiVersion": form.version}
         if columns is None:
             return frame("BOOKMARK", orjson.dumps(named))
         include = self.shown.include
         shown = None if include == "None" else body if include == "Object" else named
         table = {
             "kind": TABLE,
-            "apiVersion": META_VERSION,
+            "apiVersion": form.version,
             "metadata": {"resourceVersion": str(self.rev)},
             "columnDefinitions": columns.definitions(),
             "rows": [{"cells": columns.row(NOBODY, self.backend.now()), "object": shown}],

@@ -155,6 +155,18 @@ def test_discovery_and_openapi_have_it(tmp_path):
             assert [part["subresource"] for part in flunders["subresources"]] == ["status"]
             entry = (await plane.get("/openapi/v3")).json["paths"][ROOT[1:]]
             assert (await plane.get(entry["serverRelativeURL"])).json["info"]["title"] == "Wardle"
+            told = (await plane.get("/openapi/v2")).json
+            path = told["paths"][f"{ROOT}/flunders"]
+            assert path["parameters"] == [{"name": "pretty", "in": "query", "type": "string"}]
+            meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+            of = told["definitions"]["example.Flunder"]["properties"]
+            assert (
+                of["metadata"] == {"$ref": f"#/definitions/{meta}_v2"} and "example.Unused" not in told["definitions"]
+            )
+            assert told["definitions"][f"{meta}_v2"]["description"] == "another one"
+            assert told["definitions"][meta]["properties"] and "parameters" in told["paths"]["/api/v1/secrets"]
+            protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+            assert b"example.Flunder" in (await plane.get("/openapi/v2", accept=protobuf)).body
 
             plane.wardle.healthy = False
             status, reason, message = await condition(plane)

@@ -18,6 +18,35 @@ ROOT = f"/apis/{GROUP}/{VERSION}"
 VERBS = ["create", "delete", "get", "list", "watch"]
 
 
+SPEC: dict[str, Any] = {
+    "swagger": "2.0",
+    "info": {"title": "Wardle", "version": "0"},
+    "paths": {
+        f"{ROOT}/flunders": {
+            "get": {
+                "operationId": "listFlunder",
+                "responses": {"200": {"description": "OK", "schema": {"$ref": "#/definitions/example.Flunder"}}},
+            },
+            "parameters": [{"$ref": "#/parameters/pretty"}],
+        },
+        "/api/v1/secrets": {"get": {"responses": {"200": {"description": "not theirs to describe"}}}},
+    },
+    "definitions": {
+        "example.Flunder": {
+            "type": "object",
+            "properties": {
+                "metadata": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+                "pod": {"$ref": "#/definitions/io.k8s.api.core.v1.Pod"},
+            },
+        },
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"type": "object", "description": "another one"},
+        "io.k8s.api.core.v1.Pod": {"type": "object"},
+        "example.Unused": {"type": "object"},
+    },
+    "parameters": {"pretty": {"name": "pretty", "in": "query", "type": "string"}},
+}
+
+
 class Wardle:
     """The running server. `seen` has every request: method, path, user, groups, headers."""
 
@@ -82,6 +111,8 @@ def _handler(wardle: Wardle) -> type[BaseHTTPRequestHandler]:
                 self.answer(200, {"paths": {ROOT[1:]: {"serverRelativeURL": f"/openapi/v3{ROOT}?hash=1"}}})
             elif path == f"/openapi/v3{ROOT}":
                 self.answer(200, {"openapi": "3.0.0", "info": {"title": "Wardle", "version": "0"}, "paths": {}})
+            elif path == "/openapi/v2":
+                self.answer(200, SPEC)
             elif path == f"{ROOT}/moved":
                 self.answer(302, {}, Location="https://elsewhere.example.com/")
             elif path == f"{ROOT}/namespaces/default/flunders" and self.command == "POST":

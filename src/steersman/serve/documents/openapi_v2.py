@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from steersman.api import errors
 from steersman.serve.documents.gnostic import METHODS, document_bytes
+from steersman.serve.documents.joined import joined
 from steersman.serve.documents.openapi import INFO, OpenApi
 from steersman.serve.documents.openapi_schema import PREFIX
 from steersman.serve.message import Request, Response
@@ -26,6 +28,9 @@ PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 OLD_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """The name kubectl asks by; it is no media type (there must be no @ in one), so the answer has the other."""
 JSON: Final = "application/json"
+Elsewhere = Callable[[], Awaitable[Mapping[tuple[str, str], Any]]]
+"""Gives documents by group version."""
+log = logging.getLogger("steersman.serve.documents")
 _FORMS: Final = {
     JSON: JSON,
     "*/*": JSON,
@@ -49,8 +54,10 @@ class _Packed(NamedTuple):
 class OpenApiV2:
     """The document of one set of kinds, in its two forms."""
 
-    def __init__(self, documents: OpenApi) -> None:
+    def __init__(self, documents: OpenApi, elsewhere: Elsewhere | None = None) -> None:
+        """`elsewhere` gives the documents of those who serve group versions in this server's place."""
         self._documents = documents
+        self._elsewhere = elsewhere
         self._making = asyncio.Lock()
         self._packed: dict[str, _Packed] = {}
 
@@ -59,15 +66,24 @@ class OpenApiV2:
         form = _form(request.headers.get("accept"))
         async with self._making:  # several clients that ask at once share the work
             if not self._packed:
-                self._packed = await asyncio.to_thread(self._made)
+                others = {} if self._elsewhere is None else await self._elsewhere()
+                self._packed = await asyncio.to_thread(self._made, others)
         body, tag = self._packed[form]
         headers = (("etag", tag), ("vary", "Accept"), ("cache-control", "no-cache, private"))
         if tag in request.headers.get("if-none-match"):
             return Response(304, headers)
         return Response(200, (("content-type", form), *headers), zlib.decompress(body))
 
-    def _made(self) -> dict[str, _Packed]:
+    def _made(self, others: Mapping[tuple[str, str], Any]) -> dict[str, _Packed]:
         made = document(self._documents.all())
+        for (group, version), other in sorted(others.items()):
+            try:
+                with_it = joined(made, other, group, version)
+                document_bytes(with_it)
+            except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+                log.warning("the OpenAPI document of %s/%s cannot be read: %s", group, version, error)
+            else:
+                made = with_it
         text = orjson.dumps(made)
         tag = f'"{hashlib.sha512(text).hexdigest().upper()}"'
         bodies = {JSON: text, PROTOBUF: document_bytes(made)}

@@ -310,6 +310,20 @@ class Aggregator:
         except (KeyError, TypeError, _BadStatus, *UNREACHED):
             return {}
 
+    async def specs(self) -> Mapping[GV, Any]:
+        """The documents of /openapi/v2 of all that are there; one that gives none is passed over."""
+
+        async def one(gv: GV, remote: Remote) -> tuple[GV, Any]:
+            try:
+                return gv, await self._document(remote, "/openapi/v2")
+            except (_BadStatus, *UNREACHED) as error:
+                log.warning("the OpenAPI document of %s/%s is not there: %s", *gv, _told(error))
+                return gv, None
+
+        remotes = [(gv, remote) for gv, remote in self.remotes().items() if remote.available]
+        found = await asyncio.gather(*[one(gv, remote) for gv, remote in remotes])
+        return {gv: document for gv, document in found if document is not None}
+
     async def _document(self, remote: Remote, path: str) -> Any:
         async with asyncio.timeout(CHECK_SECONDS):
             response = await self._asked(remote, "GET", path, [("accept", "application/json"), *identity(AGGREGATOR)])

@@ -23,13 +23,14 @@ from steersman.serve.answer import with_warnings
 from steersman.serve.backend import Backend
 from steersman.serve.change import Change
 from steersman.serve.kubelet import KUBELET
-from steersman.serve.message import Request, Response
+from steersman.serve.message import Response
 from steersman.serve.outgoing import Failed
 from steersman.serve.route import Route
 from steersman.serve.streams.options import admitted
 from steersman.serve.streams.target import existing_pod, on_its_node
 from steersman.serve.upstream.exchange import Sent, exchanged, forwarded
 from steersman.serve.upstream.line import Line, tunnelled
+from steersman.serve.upstream.links import ENCODINGS, Through, rewritten
 
 METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 SCHEMES: Final = {"": 80, "http": 80, "https": 443}
@@ -48,35 +49,39 @@ async def proxied(change: Change, streams: NodeStreams) -> Response:
     request, route = change.http, change.route
     if request.method not in METHODS:
         raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method", errors.Details())
-    path = _below(request.raw_path or request.path, 7 if route.namespace else 5)
+    whole = request.raw_path or request.path
+    path = _below(whole, 7 if route.namespace else 5)
+    prefix = unquote(whole.removesuffix(path))
     wanted = await admitted(change, path)
     if (wanted.options.get("path") or "") != unquote(path):
         path = quote(wanted.options.get("path") or "")
     try:
-        return with_warnings(await _proxied(change, streams, path), wanted.warnings)
+        return with_warnings(await _proxied(change, streams, path, prefix), wanted.warnings)
     except errors.ApiError as error:
         error.warnings = (*wanted.warnings, *error.warnings)
         raise
 
 
-async def _proxied(change: Change, streams: NodeStreams, path: str) -> Response:
-    """The answer to a request for a path behind the proxy, as it goes over the wire."""
+async def _proxied(change: Change, streams: NodeStreams, path: str, prefix: str) -> Response:
+    """The answer to a request for a path behind the proxy, as it goes over the wire; `prefix` is the proxy's own."""
     backend, request, route = change.backend, change.http, change.route
     place = _place(backend, route)
     if not path and request.method in ("GET", "HEAD") and not request.upgrade:
         query = f"?{request.raw_query}" if request.raw_query else ""
         return Response(301, (("location", f"{request.path}/{query}"),))
     target = (path or "/") + (f"?{request.raw_query}" if request.raw_query else "")
-    headers = forwarded(request, dropped=("authorization",))
+    headers = forwarded(request, dropped=("authorization", "x-forwarded-uri"))
+    headers.append(("x-forwarded-uri", quote(prefix, safe="/:") + (path or "/")))
     host = request.headers.get("host") or place.obj.key.name
     sent = Sent(request.method, target, host, headers, request.body, request.upgrade)
+    address = (place.obj.status_value or EMPTY).get("podIP") or place.obj.key.name
+    way = Through(prefix, host, f"{address}:{place.port}")
     line = await _line(backend, streams, place)
     try:
         response = await exchanged(line, sent)
     except (Failed, OSError, ssl.SSLError) as error:
         raise _unreachable(place, str(error)) from None
-    response.headers = _moved(response.headers, request, path)
-    return response
+    return _led_back(response, way)
 
 
 def _below(raw_path: str, segments: int) -> str:
@@ -188,15 +193,16 @@ def _unreachable(place: Place, why: str) -> errors.ApiError:
     return errors.service_unavailable(f"error trying to reach service: {where}: {why or 'no answer'}")
 
 
-def _moved(headers: Any, request: Request, path: str) -> list[tuple[str, str]]:
-    """A redirect within what is behind the proxy leads through the proxy again."""
-    before = request.path.removesuffix(path) if path else request.path
-    return [
-        (
-            name,
-            f"{before}{value}"
-            if name == "location" and value.startswith("/") and not value.startswith("//")
-            else value,
-        )
-        for name, value in headers
-    ]
+def _led_back(response: Response, way: Through) -> Response:
+    """An answer whose links within what is behind the proxy lead through the proxy again."""
+    pairs: list[tuple[str, str]] = list(response.headers)  # type: ignore[arg-type]  # as `exchanged` gives them
+    headers = dict(pairs)
+    if headers.get("location"):
+        response.headers = [(k, way.url(v) if k == "location" else v) for k, v in pairs]
+        return response
+    encoding = headers.get("content-encoding", "")
+    is_page = headers.get("content-type", "").partition(";")[0].strip() == "text/html"
+    if is_page and encoding in ENCODINGS and not isinstance(response.body, bytes):
+        response.headers = [pair for pair in pairs if pair[0] != "content-length"]
+        response.body = rewritten(response.body, encoding, way.url)
+    return response
