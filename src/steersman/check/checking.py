@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from steersman.check import saved, watchdog
-from steersman.check.explain import explain
+from steersman.check.explain import text_of
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
 from steersman.check.scenario import Scenario
 from steersman.check.search import Walker
+from steersman.check.story import Story
 from steersman.check.verdict import Verdict, Violation
 from steersman.check.watchdog import Watchdog
 
@@ -27,8 +27,10 @@ class Session:
     def __init__(self, overrides: dict[str, Any] | None = None) -> None:
         self.overrides = overrides or {}
         self.verdicts: list[Verdict] = []
-        self.replay: Path | None = None
+        self.replay: saved.Saved | None = None
         """A schedule to follow instead of searching."""
+        self.lenient = False
+        """Whether to skip steps of it that are not possible, and to go on to the end of the run after it."""
         self.progress: Callable[[Verdict], None] | None = None
 
 
@@ -44,7 +46,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     session = sessions[-1] if sessions else None
     if session is not None:
         values |= session.overrides
-    schedule = None if session is None or session.replay is None else saved.read(session.replay)
+    schedule = None if session is None else session.replay
     if schedule is not None:
         values |= schedule.bounds
     walking = (values["walks"], values["seed"])
@@ -52,7 +54,8 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
     explorer = Explorer(scenario, bounds, **switches, progress=progress)
-    verdict = _found(explorer, walking, schedule)
+    verdict = _found(explorer, walking, schedule, session is not None and session.lenient)
+    verdict.controllers = scenario.controllers()
     if session is not None:
         verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(CUTTING))
     for listener in sessions:
@@ -62,7 +65,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     return verdict
 
 
-def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved | None) -> Verdict:
+def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved | None, lenient: bool) -> Verdict:
     """The verdict of a search, of walks or of a replay, with its violations explained."""
     collecting = gc.isenabled()
     gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
@@ -70,19 +73,21 @@ def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved |
         with Watchdog(explorer, watchdog.LIMIT):
             if schedule is not None:
                 explorer.assume_reads(schedule.reads)
-                verdict = Follower(explorer, schedule.schedule).run()
+                verdict = Follower(explorer, schedule.schedule, lenient).run()
             else:
                 verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
             for violation in verdict.violations:
-                violation.explanation = _explained(explorer, violation)
+                _explain(explorer, violation)
     finally:
         if collecting:
             gc.enable()
     return verdict
 
 
-def _explained(explorer: Explorer, violation: Violation) -> str:
-    text = explain(explorer.world_at([]), violation.actions, violation.cycle)
+def _explain(explorer: Explorer, violation: Violation) -> None:
+    first = explorer.world_at([])
+    violation.story = Story(first, violation.actions, violation.cycle)
+    text = text_of(violation.story)
     if violation.other:
-        text += "\n  but also:\n" + explain(explorer.world_at([]), violation.other)
-    return text
+        text += "\n  but also:\n" + text_of(Story(first, violation.other))
+    violation.explanation = text

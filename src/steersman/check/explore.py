@@ -101,7 +101,7 @@ class Explorer:
         self.bounds = bounds or Bounds()
         self.progress = progress
         self.write_memo = write_memo
-        backwards = Backwards(scenario.controllers())
+        backwards = Backwards(dict.fromkeys(scenario.controllers().values()))
         self.system: System = scenario.system(
             canonical=canonical,
             write_memo=write_memo,

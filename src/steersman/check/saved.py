@@ -51,13 +51,18 @@ def save(
         number += 1
         path = folder / f"{stem}-{number}.schedule"
     taken.add(path)
-    notes = [f"target: {Path(file).name}::{function}"]
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_of(violation, verdict, f"{Path(file).name}::{function}"))
+    return path
+
+
+def text_of(violation: Violation, verdict: Verdict, target: str) -> str:
+    """The schedule of a violation, with a header that says where it comes from and within which bounds."""
+    notes = [f"target: {target}"]
     notes += [f"{verdict.scenario or 'scenario'}: {violation.title}", violation.message]
     notes += [f"{key}: {value}" for key, value in verdict.bounds.items()]
     notes += [f"reads: {text}" for text in verdict.reads]
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(violation.schedule.dumps([" ".join(note.splitlines()) for note in notes]))
-    return path
+    return violation.schedule.dumps([" ".join(note.splitlines()) for note in notes])
 
 
 def _words(text: str) -> str:
@@ -71,6 +76,11 @@ def read(path: Path) -> Saved:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise ScheduleError(f"{path}: {why}; give a file of --schedules") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Saved:
+    """A schedule from its text; `path` is what errors call it. Raises `ScheduleError`."""
     schedule = Schedule.loads(text, str(path))
     bounds: dict[str, Any] = {}
     reads: list[str] = []

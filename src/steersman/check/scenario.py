@@ -157,9 +157,9 @@ class Scenario:
         self._upgrades.append((name, new, overlap))
         return self
 
-    def controllers(self) -> list[type[Controller]]:
-        """The classes of its controllers."""
-        return list(dict.fromkeys(self._classes))
+    def controllers(self) -> dict[str, type[Controller]]:
+        """The classes of its controllers, by the names they run under."""
+        return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)}
 
     def kind(self, source: Any) -> Scenario:
         """Registers a custom kind from a CustomResourceDefinition: a YAML file's path, YAML text, or a mapping."""

@@ -120,7 +120,8 @@ class Story:
                 text = text.replace(uid, f"[{name}]")
         return text
 
-    def keys(self) -> list[Key]:
+    @property
+    def objects(self) -> list[Key]:
         """Every object that is in it, sorted."""
         there = {obj.key: None for obj in self.first.objects()}
         there.update({change.key: None for step in self.steps for change in step.changes})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steersman.kernel.action import Action
 from steersman.kernel.schedule import Schedule
+
+if TYPE_CHECKING:
+    from steersman.check.story import Story
 
 
 @dataclass(slots=True)
@@ -24,6 +28,8 @@ class Violation:
     """livelock, or nothing changes but somebody goes on: what repeats from there."""
     other: tuple[Action, ...] = ()
     """confluence: the way to the other end."""
+    story: Story | None = None
+    """The run in detail."""
     explanation: str = ""
     """The steps in words, with what each changed."""
 
@@ -58,6 +64,8 @@ class Verdict:
     reads: tuple[str, ...] = ()
     """`controller Kind.group`: kinds that a controller reads through its cache without saying so (learned; with a
     lag, views of them exist and are part of schedules)."""
+    controllers: Mapping[str, type[Any]] = field(default_factory=dict)
+    """The classes of those that ran, by their names."""
     reductions: tuple[str, ...] = ()
     claimed: bool = True
     """The scenario has properties."""

@@ -12,8 +12,12 @@ import typer
 from steersman.check.options import overrides, parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import IO
+
     from steersman.check import Session
     from steersman.check.load import Target
+    from steersman.check.report.reports import Reports
     from steersman.check.verdict import Verdict
 
 HOLDS, VIOLATED, FAULTY, BOUNDED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -31,6 +35,12 @@ def check(
     explain: Annotated[
         bool, typer.Option("--explain", help="Explains properties out of the box (of these names, or lists them).")
     ] = False,
+    cause: Annotated[
+        str, typer.Option(metavar="KIND/NAME[.FIELD]", help="Why that is as it is: only those steps.")
+    ] = "",
+    export_test: Annotated[Path | None, typer.Option(help="A folder for a pytest file of each violation.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.")] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF there.")] = None,
     **options: Any,
 ) -> None:
     """Explores every interleaving of the scenarios' controllers, within the bounds.
@@ -38,11 +48,14 @@ def check(
     Exit codes: 0 holds, 1 violated, 2 the command or the scenario is at fault, 3 BOUNDED under --require-complete
     or where a test asks for complete=True, 130 after Ctrl-C and its partial report.
     """
+    from steersman.check.report.reports import Reports, Wanted
+
     if explain:
         raise typer.Exit(_explain(targets or []))
     if not targets:
         raise typer.BadParameter("name Python files with scenarios: FILE[::NAME]...")
-    raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay))
+    reports = Reports(Wanted(junit, sarif, export_test, cause))
+    raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay, reports))
 
 
 _signature = inspect.signature(check, eval_str=True)
@@ -51,18 +64,25 @@ check.__signature__ = _signature.replace(parameters=[*_own, *parameters()])  # t
 """typer reads it: the options stand in one table."""
 
 
-def _run(targets: list[str], chosen: dict[str, Any], complete: bool, schedules: Path, replay: Path | None) -> int:
+def _run(
+    targets: list[str],
+    chosen: dict[str, Any],
+    complete: bool,
+    schedules: Path,
+    replay: Path | None,
+    reports: Reports,
+) -> int:
     from steersman.api.controller import ControllerError
-    from steersman.check import Session, sessions
+    from steersman.check import Session, saved, sessions
     from steersman.check.scenario import ScenarioError
     from steersman.kernel.schedule import ScheduleError
 
     session = Session(chosen)
     session.progress = _progress if sys.stderr.isatty() else None
-    session.replay = replay
     sessions.append(session)
     try:
-        return _Run(session, complete, schedules).all(targets)
+        session.replay = None if replay is None else saved.read(replay)
+        return _Run(session, complete, schedules, reports).all(targets)
     except (ScenarioError, ScheduleError, ControllerError) as error:
         _tell(str(error))
         return FAULTY
@@ -70,6 +90,16 @@ def _run(targets: list[str], chosen: dict[str, Any], complete: bool, schedules: 
         return INTERRUPTED
     finally:
         sessions.remove(session)
+        _say(reports.write, sys.stderr)
+
+
+def _say(lines: Callable[[], Iterable[str]], where: IO[str]) -> None:
+    """What a report says; where it could not be written, that."""
+    try:
+        for line in lines():
+            print(line, file=where)
+    except OSError as error:
+        _tell(f"{error.filename}: {error.strerror}; the report was not written")
 
 
 def _explain(names: list[str]) -> int:
@@ -90,8 +120,9 @@ def _tell(text: str) -> None:
 class _Run:
     """Every target of one command, one after the other."""
 
-    def __init__(self, session: Session, complete: bool, schedules: Path) -> None:
+    def __init__(self, session: Session, complete: bool, schedules: Path, reports: Reports) -> None:
         self.session = session
+        self.reports = reports
         self.complete = complete
         self.schedules = schedules
         self.codes: set[int] = set()
@@ -114,11 +145,9 @@ class _Run:
 
     def _chosen(self, targets: list[Target], file: str, named: str) -> list[Target]:
         """Those that the schedule to replay was recorded in, or all."""
-        from steersman.check import saved
-
         if self.session.replay is None:
             return targets
-        schedule = saved.read(self.session.replay)
+        schedule = self.session.replay
         chosen = [target for target in targets if schedule.belongs_to(file, target.name)]
         if not chosen:
             raise schedule.refuse(file, named or "…")
@@ -133,7 +162,7 @@ class _Run:
             asserted = run(target, check_one)
         finally:
             for verdict in self.session.verdicts[before:]:
-                self._show(verdict, file, target.name)
+                self._show(verdict, file, target)
         found = self.session.verdicts[before:]
         refused = [verdict for verdict in found if verdict.refused]
         if asserted and refused:
@@ -146,12 +175,16 @@ class _Run:
             _tell(f"{file}: {target.name} checked nothing: call sm.check in it, or return a Scenario")
             self.codes.add(FAULTY)
 
-    def _show(self, verdict: Verdict, file: str, name: str) -> None:
+    def _show(self, verdict: Verdict, file: str, target: Target) -> None:
+        from steersman.check.report.checked import Checked, line_of, sources_of
         from steersman.check.saved import save
 
+        name = target.name
         if self.session.progress is not None:
             sys.stderr.write(CLEAR)
         typer.echo(str(verdict))
+        one = Checked(file, name, line_of(target.function), verdict, sources_of(verdict.controllers))
+        _say(lambda: self.reports.add(one), sys.stdout)
         if verdict.replayed is not None:
             return
         for violation in verdict.violations:

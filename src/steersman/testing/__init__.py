@@ -6,6 +6,7 @@ Works with any test runner; pytest has the fixture `control_plane` as well, from
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 pytest_plugins = ("steersman.testing.plugin",)
 """Read by pytest alone, which finds this package by its entry point."""
 
-__all__ = ["VirtualStreams", "control_plane"]
+__all__ = ["VirtualStreams", "control_plane", "replay"]
 
 
 def control_plane(
@@ -45,6 +46,27 @@ def control_plane(
     from steersman.run.embed import Embedded
 
     return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams, instant=instant)
+
+
+def replay(target: str | Path, schedule: str) -> None:
+    """Takes the steps of a schedule in the scenario it was found in, those that are still possible, then lets the run
+    come to rest; what is violated on the way raises `AssertionError`. What `steersman check --export-test` writes.
+
+    `target`: `FILE::NAME`; `schedule`: the text of a schedule. Raises `ScenarioError` and `ScheduleError`.
+    """
+    from steersman.check import Session, check, saved, sessions
+    from steersman.check.load import load, run
+
+    session = Session()
+    session.replay, session.lenient = saved.parse(schedule, Path("the schedule")), True
+    sessions.append(session)
+    try:
+        for one in load(str(target)):
+            run(one, check)
+    finally:
+        sessions.remove(session)
+    for verdict in session.verdicts:
+        verdict.assert_holds()
 
 
 def __getattr__(name: str) -> Any:

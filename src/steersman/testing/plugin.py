@@ -84,7 +84,7 @@ class Plugin:
         self._before = len(self.session.verdicts)
         self.session.replay = None
         if self.replay is not None and saved.read(self.replay).belongs_to(item.path, _function(item)):
-            self.session.replay = self.replay
+            self.session.replay = saved.read(self.replay)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:

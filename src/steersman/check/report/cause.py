@@ -1,0 +1,132 @@
+"""Causal slices: of a run, only the steps that led to one change.
+
+A write was caused by what its reconcile had read before it, and by what put the reconcile on its queue; a read by the
+writes that made the versions it saw (and, where its view was behind, by those it missed); an event by its write. The
+slice of a change is everything that can be reached that way, across controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from steersman.check.story import Step, Story
+from steersman.kernel.object import Key
+
+
+class CauseError(ValueError):
+    """The object or field that was asked for is not in the run. The text says what is."""
+
+
+class Place(NamedTuple):
+    """An object, or a field of it."""
+
+    key: Key
+    field: str = ""
+    """A path such as `spec.replicas`; "": any change."""
+
+    def __str__(self) -> str:
+        name = self.key.name if not self.key.namespace else f"{self.key.namespace}/{self.key.name}"
+        return f"{self.key.kind}/{name}{f'.{self.field}' if self.field else ''}"
+
+    def touched(self, step: Step) -> bool:
+        """Whether a step changed it."""
+        for change in step.changes:
+            if change.key != self.key:
+                continue
+            if not self.field or change.sign != "~":
+                return True
+            if any(_within(path, self.field) for path, _, _ in change.fields()):
+                return True
+        return False
+
+
+def _within(path: str, field: str) -> bool:
+    """Whether a path is that of a field or of something in it."""
+    return path == field or (path.startswith(field) and path[len(field)] in ".[")
+
+
+def place(story: Story, text: str) -> Place:
+    """What `Pod/web`, `Pod/default/web` or `Pod.v1/web`, with or without `.field.in.it`, means in a run. Raises
+    `CauseError`."""
+    best: tuple[int, Place] | None = None
+    for key in story.objects:
+        for name in _names(key):
+            if not text.startswith(name):
+                continue
+            rest = text[len(name) :]
+            if (not rest or rest[0] == ".") and (best is None or len(name) > best[0]):
+                best = (len(name), Place(key, rest[1:]))
+    if best is None:
+        known = ", ".join([str(Place(key)) for key in story.objects if key.kind != "Namespace"])
+        raise CauseError(f"{text}: no such object in this run; give KIND/NAME or KIND/NAMESPACE/NAME of: {known}")
+    return best[1]
+
+
+def _names(key: Key) -> Iterator[str]:
+    kinds = [key.kind] + ([f"{key.kind}.{key.group}"] if key.group else [])
+    for kind in kinds:
+        yield f"{kind}/{key.name}"
+        if key.namespace:
+            yield f"{kind}/{key.namespace}/{key.name}"
+
+
+def slice_of(story: Story, wanted: Place) -> list[Step]:
+    """The steps that led to the last change of a place, in order, that one included. Raises `CauseError`."""
+    last = next((step for step in reversed(story.steps) if wanted.touched(step)), None)
+    if last is None:
+        raise CauseError(f"{wanted}: nobody changes it in this run; steersman check without --cause shows what happens")
+    causes = _Causes(story)
+    found: dict[int, Step] = {}
+    work = [last]
+    while work:
+        step = work.pop()
+        if step.number not in found:
+            found[step.number] = step
+            work += causes.of(step)
+    return [found[number] for number in sorted(found)]
+
+
+class _Causes:
+    """What caused what in a run."""
+
+    def __init__(self, story: Story) -> None:
+        self._steps = story.steps
+        self._writer = {change.rev: step for step in story.steps for change in step.changes}
+        self._gone: dict[Key, list[Step]] = {}
+        for step in story.steps:
+            for change in step.changes:
+                if change.new is None:
+                    self._gone.setdefault(change.key, []).append(step)
+
+    def of(self, step: Step) -> Iterator[Step]:
+        """The steps that caused one."""
+        for rev in (*step.told, *step.missed):
+            if rev in self._writer:
+                yield self._writer[rev]
+        for seen in step.seen:
+            if seen.rev is not None and seen.rev in self._writer:
+                yield self._writer[seen.rev]
+            elif seen.rev is None:
+                yield from [gone for gone in self._gone.get(seen.key, ()) if gone.number < step.number][-1:]
+        if step.action.op in ("run", "fire"):
+            yield from self._woken(step)
+        elif step.item is not None:
+            yield from self._reconcile(step)
+
+    def _woken(self, step: Step) -> Iterator[Step]:
+        """What put its item on the queue, or set its timer: the last step that did."""
+        item = step.item
+        before = [other for other in self._steps[: step.number - 1] if item in other.woke]
+        if before and step.action.op == "run":
+            yield before[-1]
+        elif step.action.op == "fire":
+            yield from [other for other in self._steps[: step.number - 1] if other.item == item and other.outcome][-1:]
+
+    def _reconcile(self, step: Step) -> Iterator[Step]:
+        """What the same reconcile did before, from its start on."""
+        for other in reversed(self._steps[: step.number - 1]):
+            if other.item == step.item and other.action.op not in ("fire",):
+                yield other
+                if other.action.op == "run":
+                    return
