@@ -32,10 +32,12 @@ test: lint
 	$(PYTEST) -n $(WORKERS) $(if $(JUNIT),--junitxml=$(JUNIT)) $(PYTEST_ARGS)
 
 # Everything in tests/interop, also what is marked `interop` because it needs more than the venv has: Go, other kubectls
-# and helm, which come out of PyPI packages. KUBECTLS=/path/one:/path/two adds more.
+# and helms, which come out of PyPI packages, and the real scheduler and controller manager, which are built into
+# $(ORACLE) when they are not there (the first time takes half an hour). KUBECTLS=/path/one:/path/two adds more.
 test-interop: venv-dev
 	.venv/bin/python scripts/fetch_clients.py .venv/clients
-	CLIENTS=$(CURDIR)/.venv/clients $(PYTEST) -m "not soak" tests/interop $(PYTEST_ARGS)
+	.venv/bin/python scripts/oracle.py $(ORACLE) kube-scheduler kube-controller-manager
+	CLIENTS=$(CURDIR)/.venv/clients STEERSMAN_ORACLE=$(ORACLE)/bin $(PYTEST) -m "not soak" tests/interop $(PYTEST_ARGS)
 
 # A bench is a script: it prints its figures and exits non-zero when a gate is missed. BENCH=journal runs one.
 bench: venv-dev

@@ -21,8 +21,7 @@ from steersman.serve.credentials.tls import Authority, server_context
 from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.memory import MemoryBackend
 from steersman.serve.message import Request, Response
-
-SECONDS = 30
+from tests.interop.patience import COMMAND_SECONDS, SECONDS
 
 
 class Live:
@@ -63,7 +62,13 @@ class Live:
         """Output and errors of a kubectl command; asserts its exit code."""
         command = [self.kubectl, *words]
         done = subprocess.run(
-            command, env=self.environ(), input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False
+            command,
+            env=self.environ(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
         )
         assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr

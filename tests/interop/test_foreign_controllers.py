@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,9 +16,9 @@ import pytest
 
 from steersman.cli.kubectl import find_kubectl
 from tests.interop.conformance.real import guest, running
+from tests.interop.patience import COMMAND_SECONDS, until
 
 pytestmark = pytest.mark.interop
-SECONDS = 60.0
 BINARIES = Path(os.environ.get("STEERSMAN_ORACLE", ""))
 RUN = "import sys; from steersman.cli import main; sys.argv[0] = 'steersman'; main()"
 
@@ -34,7 +33,9 @@ class Plane:
 
     def run(self, *words: str) -> str:
         environ = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder)}
-        done = subprocess.run([self.kubectl, *words], env=environ, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(
+            [self.kubectl, *words], env=environ, capture_output=True, text=True, timeout=COMMAND_SECONDS
+        )
         assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
         return done.stdout
 
@@ -42,10 +43,7 @@ class Plane:
         return json.loads(self.run("get", *words, "-o", "json"))["items"]
 
     def until(self, what, *words: str) -> None:
-        end = time.monotonic() + SECONDS
-        while not what(found := self.items(*words)):
-            assert time.monotonic() < end, f"{words} are {json.dumps(found)[:3000]}"
-            time.sleep(0.2)
+        until(lambda: what(self.items(*words)), lambda: f"{words} are {json.dumps(self.items(*words))[:3000]}")
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +56,7 @@ def plane(tmp_path_factory):
     ours += ["--kubeconfig", str(made.kubeconfig), "--disable-controllers", "*,kube-scheduler"]
     with ExitStack() as stack:
         stack.enter_context(running(ours, folder / "steersman.log"))
-        end = time.monotonic() + SECONDS
-        while not made.kubeconfig.exists():
-            assert time.monotonic() < end, (folder / "steersman.log").read_text()
-            time.sleep(0.1)
+        until(made.kubeconfig.exists, (folder / "steersman.log").read_text)
         for name in ("kube-scheduler", "kube-controller-manager"):
             command = guest(BINARIES / name, folder, made.kubeconfig, elect=True)
             stack.enter_context(running(command, folder / f"{name}.log"))
@@ -86,14 +81,14 @@ def test_they_schedule_scale_roll_and_collect(plane):
     plane.run("scale", "deployment", "web", "--replicas=2")
     plane.until(ready(2), "pods", "-l", "app=web")
     plane.run("set", "image", "deployment", "web", "nginx=nginx:2")
-    plane.run("rollout", "status", "deployment", "web", "--timeout=40s")
-    plane.run("delete", "deployment", "web", "--cascade=foreground", "--timeout=40s")
+    plane.run("rollout", "status", "deployment", "web", "--timeout=60s")
+    plane.run("delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
     assert plane.items("pods,replicasets", "-l", "app=web") == []
 
 
 def test_jobs_end_and_their_pods_are_collected(plane):
     plane.run("create", "job", "once", "--image=busybox", "--", "true")
-    plane.run("wait", "--for=condition=Complete", "job/once", "--timeout=40s")
+    plane.run("wait", "--for=condition=Complete", "job/once", "--timeout=60s")
     plane.run("delete", "job", "once")
     plane.until(lambda found: not found, "pods", "-l", "job-name=once")
 
@@ -102,7 +97,7 @@ def test_namespaces_get_accounts_and_go_with_what_is_in_them(plane):
     plane.run("create", "namespace", "gone")
     plane.until(lambda found: any(a["metadata"]["name"] == "default" for a in found), "serviceaccounts", "-n", "gone")
     plane.run("create", "configmap", "a", "-n", "gone", "--from-literal=a=b")
-    plane.run("delete", "namespace", "gone", "--timeout=40s")
+    plane.run("delete", "namespace", "gone", "--timeout=60s")
 
 
 def test_they_hold_their_leases(plane):

@@ -12,6 +12,7 @@ import pytest
 
 from steersman.cli.kubectl import find_kubectl
 from tests.interop.live import Live, live
+from tests.interop.patience import SECONDS
 
 WEB = """
 apiVersion: apps/v1
@@ -182,7 +183,7 @@ def test_watching(plane, web):
     finally:
         for process in (watching, readable):
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=SECONDS)
 
 
 def a_container():
@@ -192,7 +193,7 @@ def a_container():
 
 def test_rollout_status_and_wait(plane, web):
     rollout = plane.start("rollout", "status", "deploy/web")
-    waiting = plane.start("wait", "--for=condition=Ready", "pod/p1", "--timeout=20s")
+    waiting = plane.start("wait", "--for=condition=Ready", "pod/p1", "--timeout=60s")
     assert rollout.stdout is not None
     assert "to be observed" in rollout.stdout.readline()
     for ready in (1, 3):
@@ -201,8 +202,8 @@ def test_rollout_status_and_wait(plane, web):
         plane.run("patch", "deploy", "web", "--subresource=status", "--type=merge", "-p", body)
     ready_pod = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     plane.run("patch", "pod", "p1", "--subresource=status", "--type=merge", "-p", ready_pod)
-    assert "successfully rolled out" in rollout.communicate(timeout=20)[0] and rollout.returncode == 0
-    assert waiting.communicate(timeout=20)[0] == "pod/p1 condition met\n"
+    assert "successfully rolled out" in rollout.communicate(timeout=SECONDS)[0] and rollout.returncode == 0
+    assert waiting.communicate(timeout=SECONDS)[0] == "pod/p1 condition met\n"
 
 
 def test_delete_waits_until_the_object_is_gone(plane, web):
@@ -212,7 +213,7 @@ def test_delete_waits_until_the_object_is_gone(plane, web):
         deleting.wait(1.5)
     assert plane.json("get", "cm", "cm")["metadata"]["deletionTimestamp"]
     plane.run("patch", "cm", "cm", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    assert deleting.wait(20) == 0
+    assert deleting.wait(SECONDS) == 0
     deleting.communicate()
 
 

@@ -1,7 +1,11 @@
-"""kubectl with kinds it sends in protobuf, with computed kinds, and with kinds that are served in two versions."""
+"""kubectl with every kind: those it sends in protobuf, computed ones, and those that are served in two versions."""
+
+import json
 
 import pytest
 
+from tests.interop.clients.programs import Program, kubectls, title
+from tests.interop.conformance.samples import SAMPLES
 from tests.interop.live import live
 
 CREATED = [
@@ -52,3 +56,43 @@ def test_kinds_that_are_computed(plane):
     size = '{"status":{"allocatable":{"cpu":"4","memory":"8Gi"},"capacity":{"cpu":"4","memory":"8Gi"}}}'
     plane.run("patch", "node", "n1", "--subresource=status", "--type=merge", "-p", size)
     assert plane.run("top", "node").split()[5:7] == ["n1", "0m"]
+
+
+BETA = {"IPAddress": 33, "ServiceCIDR": 33, "VolumeAttributesClass": 34}
+"""An older kubectl describes these kinds by the beta version that Kubernetes 1.36 has not."""
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("path", list(kubectls()), ids=title)
+def test_every_kind_from_a_file(plane, tmp_path, path):
+    kubectl, prefix = Program(path, plane, tmp_path), f"of-{title(path).replace('.', '-')}"
+    made = [json.dumps(each.make(f"{prefix}-{each.plural}")).replace("$(ns)", "default") for each in SAMPLES]
+    objects = [json.loads(each) for each in made]
+    file, names = written(tmp_path / "objects.json", objects), names_of(objects)
+    created = lines(kubectl(f"create -f {file}"))
+    assert [line for line in created if not line.endswith(" created")] == [] and len(created) == len(names)
+    assert [name.rpartition("/")[2] for name in lines(kubectl(f"get -f {file} -o name"))] == names
+    known = [each for each in objects if kubectl.minor >= BETA.get(each["kind"], 0)]
+    described = kubectl(f"describe -f {written(tmp_path / 'known.json', known)}")
+    assert [name for name in names_of(known) if name not in described] == []
+    for verb, done in (("label", "labeled"), ("annotate", "annotated")):
+        assert kubectl(f"{verb} -f {file} seen=yes").count(f" {done}") == len(names)
+    applied = kubectl(f"apply --server-side --force-conflicts -f {file}")
+    assert applied.count(" serverside-applied") == len(names)
+    for version, kind in {(each["apiVersion"], each["kind"]) for each in objects}:
+        assert f"KIND:       {kind}" in kubectl(f"explain --api-version={version} {kind}")
+    assert kubectl(f"delete -f {file} --wait=false").count(" deleted") == len(names)
+
+
+def written(path, objects):
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return path
+
+
+def names_of(objects):
+    return [each["metadata"]["name"] for each in objects]
+
+
+def lines(told):
+    """What kubectl told, without its warnings: Endpoints are deprecated."""
+    return [line for line in told.splitlines() if not line.startswith("Warning: ")]

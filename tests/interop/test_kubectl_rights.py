@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import subprocess
-import time
 
 import pytest
 import yaml
@@ -13,7 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.interop.live import SECONDS, Whole, live
+from tests.interop.live import Whole, live
+from tests.interop.patience import COMMAND_SECONDS, until
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +22,9 @@ def plane(tmp_path_factory):
         yield running
 
 
-def until(plane: Whole, *words: str, wanted: str) -> str:
-    """What kubectl says once it says `wanted`: controllers take their time."""
-    end = time.monotonic() + 10
-    while wanted not in (said := plane.run(*words)):
-        assert time.monotonic() < end, said
-        time.sleep(0.05)
-    return said
+def says(plane: Whole, *words: str, wanted: str) -> None:
+    """Waits until kubectl says `wanted`: controllers take their time."""
+    until(lambda: wanted in plane.run(*words), lambda: plane.run(*words))
 
 
 def test_roles_bindings_and_whether_one_can(plane):
@@ -59,8 +55,8 @@ def test_roles_bindings_and_whether_one_can(plane):
 
 
 def test_an_account_gets_a_token_and_may_what_it_is_bound_to(plane):
-    until(plane, "get", "serviceaccounts", wanted="default")
-    until(plane, "get", "configmaps", wanted="kube-root-ca.crt")
+    says(plane, "get", "serviceaccounts", wanted="default")
+    says(plane, "get", "configmaps", wanted="kube-root-ca.crt")
     plane.run("create", "serviceaccount", "worker")
     token = plane.run("create", "token", "worker", "--duration=20m").strip()
     assert token.count(".") == 2
@@ -83,14 +79,11 @@ def test_a_secret_is_filled_with_a_token(plane):
         "type": "kubernetes.io/service-account-token",
     }
     plane.run("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
-    until(plane, "get", "secret", "old", "-o", "jsonpath={.data}", wanted="token")
+    says(plane, "get", "secret", "old", "-o", "jsonpath={.data}", wanted="token")
     token = base64.b64decode(plane.run("get", "secret", "old", "-o", "jsonpath={.data.token}")).decode()
     assert "system:serviceaccount:default:old" in plane.run(f"--token={token}", "auth", "whoami")
     plane.run("delete", "serviceaccount", "old")
-    end = time.monotonic() + 10
-    while "old" in plane.run("get", "secrets"):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: "old" not in plane.run("get", "secrets"))
 
 
 def test_a_certificate_is_asked_for_approved_and_used(plane, tmp_path):
@@ -111,7 +104,7 @@ def test_a_certificate_is_asked_for_approved_and_used(plane, tmp_path):
     plane.run("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
     assert "Pending" in plane.run("get", "csr", "jane")
     plane.run("certificate", "approve", "jane")
-    until(plane, "get", "csr", "jane", wanted="Approved,Issued")
+    says(plane, "get", "csr", "jane", wanted="Approved,Issued")
     certificate = base64.b64decode(plane.run("get", "csr", "jane", "-o", "jsonpath={.status.certificate}"))
     plain = serialization.NoEncryption()
     (tmp_path / "jane.key").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
@@ -123,6 +116,6 @@ def test_a_certificate_is_asked_for_approved_and_used(plane, tmp_path):
     path.write_text(yaml.safe_dump(config))
     done = subprocess.run(
         [plane.kubectl, "--kubeconfig", str(path), "auth", "whoami"],
-        env=plane.environ(), capture_output=True, text=True, timeout=SECONDS, check=False,
+        env=plane.environ(), capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
     )  # fmt: skip
     assert "jane" in done.stdout and "X509SHA256=" in done.stdout, done.stdout + done.stderr

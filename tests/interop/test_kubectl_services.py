@@ -1,11 +1,11 @@
 """kubectl with Services and what is behind them, autoscalers under load, and StatefulSets with volumes, on nodes."""
 
 import json
-import time
 
 import pytest
 
 from tests.interop.live import OnNodes, live
+from tests.interop.patience import until
 
 STORED = """
 apiVersion: storage.k8s.io/v1
@@ -52,15 +52,6 @@ def plane(tmp_path_factory):
         yield running
 
 
-def until(look, seconds=25):
-    """What `look` gives once it is true."""
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.2)
-    return found
-
-
 def subsets(plane):
     """Of the Endpoints of web; kubectl warns that they are deprecated."""
     said = plane.run("get", "endpoints", "web", "-o", "json").partition("\nWarning:")[0]
@@ -69,7 +60,7 @@ def subsets(plane):
 
 def test_a_service_its_endpoints_and_an_autoscaler_under_load(plane):
     plane.run("create", "-f", "-", stdin=WEB)
-    plane.run("rollout", "status", "deployment/web", "--timeout=25s")
+    plane.run("rollout", "status", "deployment/web", "--timeout=60s")
     assert plane.run("expose", "deployment", "web", "--port=80", "--target-port=http") == "service/web exposed\n"
     (pod,) = plane.json("get", "pods", "-l", "app=web")["items"]
     address = pod["status"]["podIP"]
@@ -84,7 +75,7 @@ def test_a_service_its_endpoints_and_an_autoscaler_under_load(plane):
     until(lambda: plane.json("get", "deployment", "web")["spec"]["replicas"] == 3)
     told = until(lambda: plane.run("get", "events", "--field-selector=reason=SuccessfulRescale", "--no-headers"))
     assert "New size: 3; reason: cpu resource utilization (percentage of request) above target" in told
-    plane.run("rollout", "status", "deployment/web", "--timeout=25s")
+    plane.run("rollout", "status", "deployment/web", "--timeout=60s")
     until(lambda: len(subsets(plane)[0].get("addresses", ())) == 3)
     shown = plane.run("describe", "hpa", "web")
     assert "AbleToScale" in shown and "ValidMetricFound" in shown
@@ -104,7 +95,7 @@ def test_the_servers_own_service(plane):
 
 def test_a_stateful_set_with_volumes(plane):
     plane.run("create", "-f", "-", stdin=STORED)
-    plane.run("rollout", "status", "statefulset/db", "--timeout=25s")
+    plane.run("rollout", "status", "statefulset/db", "--timeout=60s")
     for number in range(2):
         claim = plane.json("get", "pvc", f"data-db-{number}")
         pod = plane.json("get", "pod", f"db-{number}")

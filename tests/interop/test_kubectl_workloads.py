@@ -1,10 +1,9 @@
 """kubectl rollout of StatefulSets and DaemonSets, Jobs and CronJobs, against a whole control plane with a node."""
 
-import time
-
 import pytest
 
 from tests.interop.live import Whole, live
+from tests.interop.patience import until
 
 WORKLOADS = """
 apiVersion: apps/v1
@@ -67,7 +66,7 @@ ROLLED = ("sts/db", "ds/agent")
 
 def rolled_out(plane, image):
     for what in ROLLED:
-        plane.run("rollout", "status", what, "--timeout=25s")
+        plane.run("rollout", "status", what, "--timeout=60s")
         assert images(plane, what.partition("/")[2]) == [image]
 
 
@@ -91,19 +90,15 @@ def test_rollout_status_history_and_undo(plane):
 
 def test_a_job_of_a_cronjob_and_waiting_for_it(plane):
     plane.run("create", "job", "now", "--from=cronjob/nightly")
-    plane.run("wait", "--for=condition=complete", "job/now", "--timeout=25s")
+    plane.run("wait", "--for=condition=complete", "job/now", "--timeout=60s")
     found = plane.json("get", "job", "now")
     assert found["status"]["succeeded"] == 1 and found["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
     assert found["metadata"]["annotations"]["cronjob.kubernetes.io/instantiate"] == "manual"
     plane.run("delete", "job", "now")
-    for _ in range(100):
-        if not plane.json("get", "pods", "-l", "job-name=now")["items"]:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the pods of a deleted Job are left")
+    until(lambda: not plane.json("get", "pods", "-l", "job-name=now")["items"])
 
 
 def test_the_columns_people_read(plane):
-    plane.run("rollout", "status", "sts/db", "--timeout=25s")
+    plane.run("rollout", "status", "sts/db", "--timeout=60s")
     assert plane.run("get", "sts", "db", "--no-headers").split()[:2] == ["db", "1/1"]
     assert plane.run("get", "ds", "agent", "--no-headers").split()[:6] == ["agent", "1", "1", "1", "1", "1"]

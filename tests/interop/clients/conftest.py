@@ -3,6 +3,7 @@
 import pytest
 
 from tests.interop.clients.samples import NAMESPACE
+from tests.interop.patience import SECONDS
 
 
 @pytest.fixture
@@ -10,7 +11,7 @@ def namespace(control_plane):
     """`default`, once pods may be made in it: the controllers have given it its service account."""
     c = control_plane.client
     account = c.key("v1/ServiceAccount", "default", NAMESPACE)
-    c.wait(lambda: c.get(account) is not None, 20, "the service account `default`")
+    c.wait(lambda: c.get(account) is not None, SECONDS, "the service account `default`")
     return NAMESPACE
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.clients.programs import Program, find_kubectl
+from tests.interop.patience import SECONDS
 
 CLUSTER = {
     "apiVersion": "kubernetes.dask.org/v1",
@@ -39,7 +40,7 @@ def test_a_cluster(control_plane, namespace, tmp_path):
     kubectl = Program(find_kubectl(), control_plane, tmp_path)
     for plural in ("daskclusters", "daskworkergroups", "daskjobs", "daskautoscalers"):
         kubectl(f"create -f {found}/{CRDS}/{plural[:-1]}.yaml")
-        kubectl(f"wait --for=condition=Established crd/{plural}.kubernetes.dask.org --timeout=20s")
+        kubectl(f"wait --for=condition=Established crd/{plural}.kubernetes.dask.org --timeout=60s")
     client = control_plane.client
     environ = {**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)}
     command = [python, "-m", "kopf", "run", "-A", "--standalone", "-m", "dask_kubernetes.operator.controller"]
@@ -47,15 +48,17 @@ def test_a_cluster(control_plane, namespace, tmp_path):
         operator = subprocess.Popen(command, env=environ, stdout=output, stderr=subprocess.STDOUT)
         try:
             client.create(CLUSTER)
-            client.wait(lambda: named(client, "apps/v1/Deployment") >= {"shop-scheduler"}, 60, "the scheduler")
-            client.wait(lambda: "shop-scheduler" in named(client, "v1/Service"), 60, "its service")
-            client.wait(lambda: len(client.list("apps/v1/Deployment", "default")) == 3, 60, "a scheduler, two workers")
-            client.wait(lambda: len(client.list("v1/Pod", "default")) == 3, 60, "their pods")
+            client.wait(lambda: named(client, "apps/v1/Deployment") >= {"shop-scheduler"}, SECONDS, "the scheduler")
+            client.wait(lambda: "shop-scheduler" in named(client, "v1/Service"), SECONDS, "its service")
+            client.wait(
+                lambda: len(client.list("apps/v1/Deployment", "default")) == 3, SECONDS, "a scheduler, two workers"
+            )
+            client.wait(lambda: len(client.list("v1/Pod", "default")) == 3, SECONDS, "their pods")
             client.delete(client.key("kubernetes.dask.org/v1/DaskCluster", "shop", "default"))
-            client.wait(lambda: not client.list("v1/Pod", "default"), 60, "the end of all pods")
+            client.wait(lambda: not client.list("v1/Pod", "default"), SECONDS, "the end of all pods")
         finally:
             operator.terminate()
-            operator.wait(30)
+            operator.wait(SECONDS)
             output.seek(0)
             print(output.read())
 

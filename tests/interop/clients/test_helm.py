@@ -1,4 +1,4 @@
-"""helm 4: a chart through install, upgrade, rollback, test hooks and uninstall, waiting for what it made."""
+"""helm 3 and 4: a chart through install, upgrade, rollback, test hooks and uninstall, waiting for what it made."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.clients.programs import Program
+from tests.interop.clients.programs import Program, fetched, title
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -69,18 +69,16 @@ spec: {of: {{ .Chart.Name }}}
 """
 
 
-def find_helm() -> str | None:
-    """$HELM, else the one in $CLIENTS, else the one in PATH."""
-    folder = os.environ.get("CLIENTS")
-    beside = shutil.which("helm", path=folder) if folder else None
-    return os.environ.get("HELM") or beside or shutil.which("helm")
+def helms() -> list[str]:
+    """Paths: $HELM, else those that were fetched, else the one in PATH."""
+    named, here = os.environ.get("HELM"), shutil.which("helm")
+    return [named] if named else list(fetched("helm")) or ([here] if here else [])
 
 
-@pytest.fixture
-def helm(control_plane, namespace, tmp_path):
-    found = find_helm()
-    assert found, "no helm: `make test-interop` fetches one; or set HELM"
-    return Program(found, control_plane, tmp_path / "home")
+@pytest.fixture(params=helms() or [""], ids=title)
+def helm(request, control_plane, namespace, tmp_path):
+    assert request.param, "no helm: `make test-interop` fetches some; or set HELM"
+    return Program(request.param, control_plane, tmp_path / "home")
 
 
 @pytest.fixture
@@ -122,7 +120,8 @@ def test_a_release(control_plane, helm, chart, namespace):
 @pytest.mark.interop
 def test_an_upgrade_that_fails_is_rolled_back(control_plane, helm, chart, namespace):
     helm(f"install one {chart} --wait --timeout=60s")
-    told = helm(f"upgrade one {chart} --set replicas=-1 --rollback-on-failure --wait --timeout=60s", code=1)
+    undo = "--atomic" if helm("version --short").startswith("v3.") else "--rollback-on-failure"
+    told = helm(f"upgrade one {chart} --set replicas=-1 {undo} --wait --timeout=60s", code=1)
     assert "must be greater than or equal to 0" in told
     history = json.loads(helm("history one -o json"))
     assert [each["status"] for each in history][-2:] == ["failed", "deployed"]

@@ -19,11 +19,10 @@ from steersman.api.errors import ApiError
 from steersman.kernel.value import thaw
 from steersman.serve.credentials.tls import Authority, server_context
 from tests.interop.clients.samples import NAMESPACE, a_definition, a_pod
+from tests.interop.patience import SECONDS
 
 OPERATORS = Path(__file__).parent / "operators"
 KIND = "example.com/v1/Example"
-SECONDS = 20
-"""Far below the operators' consistency timeout of 100 s."""
 
 
 class Cluster:
@@ -62,9 +61,18 @@ class Cluster:
         return {} if found is None else thaw(found.get("status", {}))
 
     @contextlib.contextmanager
-    def operator(self, file, **environ):
-        """`kopf run FILE` as a process; what it printed is in `output` when the block has ended, and it ended well."""
-        command = [sys.executable, "-u", "-m", "kopf", "run", "-n", NAMESPACE, str(OPERATORS / file)]
+    def operator(self, *files, **environ):
+        """`kopf run FILES` as a process; what it printed is in `output` when the block has ended, and it ended well."""
+        command = [
+            sys.executable,
+            "-u",
+            "-m",
+            "kopf",
+            "run",
+            "-n",
+            NAMESPACE,
+            *[str(OPERATORS / file) for file in files],
+        ]
         environ = {**os.environ, "KUBECONFIG": str(self.plane.kubeconfig), **environ}
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(command, env=environ, stdout=output, stderr=subprocess.STDOUT)
@@ -167,7 +175,7 @@ def test_admission_webhooks(cluster, tmp_path):
     client = cluster.client
     kinds = [f"admissionregistration.k8s.io/v1/{kind}WebhookConfiguration" for kind in ("Validating", "Mutating")]
     configurations = [client.key(kind, "auto.example.com") for kind in kinds]
-    with cluster.operator("admission.py", WEBHOOK_PKI=str(tmp_path / "pki")):
+    with cluster.operator("admission.py", "certified.py", WEBHOOK_PKI=str(tmp_path / "pki")):
         cluster.until(lambda: all((client.get(key) or {}).get("webhooks") for key in configurations))
         mutated = cluster.make("mutated", "mutated", colour="red")
         assert client.get(mutated)["spec"]["by"] == "steersman-admin"

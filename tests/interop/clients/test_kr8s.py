@@ -1,13 +1,13 @@
 """kr8s: its objects, its synchronous and asynchronous APIs, and kinds it makes by itself from discovery."""
 
 import threading
-import time
 
 import kr8s
 import pytest
 from kr8s.objects import ConfigMap, CustomResourceDefinition, Deployment, Pod, new_class
 
 from tests.interop.clients.samples import a_config_map, a_definition, a_deployment, a_pod
+from tests.interop.patience import SECONDS, until
 
 
 @pytest.fixture
@@ -60,18 +60,18 @@ def test_lists_are_read_in_pages_of_a_hundred(api):
 def test_workloads(api):
     web = Deployment(a_deployment("web"), api=api)
     web.create()
-    web.wait("condition=Available", timeout=20)
+    web.wait("condition=Available", timeout=SECONDS)
     assert web.ready() and len(web.pods()) == 2
     web.scale(1)
     assert web.replicas == 1
     pod = Pod(a_pod("p"), api=api)
     pod.create()
-    pod.wait("condition=Ready", timeout=20)
+    pod.wait("condition=Ready", timeout=SECONDS)
     assert pod.ready() and ["started on virtual node" in line for line in pod.logs()] == [True]
     web.delete(propagation_policy="Foreground")
-    web.wait("delete", timeout=20)
+    web.wait("delete", timeout=SECONDS)
     pod.delete()
-    pod.wait("delete", timeout=20)
+    pod.wait("delete", timeout=SECONDS)
 
 
 def test_watch(api):
@@ -87,18 +87,18 @@ def test_watch(api):
 
     thread = threading.Thread(target=watch)
     thread.start()
-    assert watching.wait(10)
+    assert watching.wait(SECONDS)
     other = ConfigMap(a_config_map("b"), api=api)
     other.create()
     other.delete()
-    thread.join(10)
+    thread.join(SECONDS)
     assert seen == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "b")]
 
 
 def test_custom_kinds(api):
     definition = CustomResourceDefinition(a_definition(), api=api)
     definition.create()
-    definition.wait("condition=Established", timeout=20)
+    definition.wait("condition=Established", timeout=SECONDS)
     Widget = new_class("Widget", "example.com/v1", namespaced=True, scalable=True, scalable_spec="replicas")
     widget = Widget({"metadata": {"name": "w"}, "spec": {"colour": "red"}}, api=api)
     widget.create()
@@ -115,17 +115,14 @@ def test_ownership(api):
     child.create()
     owner.adopt(child)
     owner.delete()
-    end = time.monotonic() + 20
-    while child.exists():
-        assert time.monotonic() < end, "the child outlived its owner"
-        time.sleep(0.05)
+    until(lambda: not child.exists(), lambda: "the child outlived its owner")
 
 
 async def ready_pods(kubeconfig, namespace):
     api = await kr8s.asyncio.api(kubeconfig=kubeconfig, namespace=namespace)
     web = await kr8s.asyncio.objects.Deployment(a_deployment("web"), api=api)
     await web.create()
-    await web.wait("condition=Available", timeout=20)
+    await web.wait("condition=Available", timeout=SECONDS)
     return [pod.name async for pod in api.get("pods", label_selector={"app": "web"})]
 
 

@@ -1,11 +1,10 @@
 """Every verb of kubectl that people use, by each kubectl at hand, with controllers and a node behind the server."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.interop.clients.programs import Program, kubectls
+from tests.interop.clients.programs import Program, kubectls, title
 from tests.interop.clients.samples import a_config_map, a_deployment, a_pod
 
 CREATED = """
@@ -32,7 +31,7 @@ deployment web --image=nginx:1 --replicas=2 --port=80
 """
 
 
-@pytest.fixture(params=list(kubectls()), ids=lambda path: Path(path).name)
+@pytest.fixture(params=list(kubectls()), ids=title)
 def kubectl(request, control_plane, namespace, tmp_path):
     return Program(request.param, control_plane, tmp_path)
 
@@ -57,7 +56,7 @@ def test_create_get_and_describe_every_kind(kubectl):
     described = kubectl("describe " + " ".join(names))
     assert all(name.partition("/")[2] in described for name in names)
     kubectl("rollout status deployment/web --timeout=60s")
-    kubectl("autoscale deployment web --max=5 --cpu=50%") if newer(kubectl, 34) else kubectl(
+    kubectl("autoscale deployment web --max=5 --cpu=50%") if kubectl.minor >= 34 else kubectl(
         "autoscale deployment web --max=5 --cpu-percent=50"
     )
     kinds = "pods,nodes,replicasets,hpa,events,endpointslices,namespaces,storageclasses,leases,configmaps,endpoints"
@@ -65,11 +64,6 @@ def test_create_get_and_describe_every_kind(kubectl):
     kubectl(f"get {kinds} -o wide -A")
     assert kubectl("create token robot").count(".") == 2
     assert "SuccessfulCreate" in kubectl("events")
-
-
-def newer(kubectl, minor):
-    version = json.loads(kubectl("version --client -o json"))["clientVersion"]
-    return int(version["minor"].rstrip("+")) >= minor
 
 
 def test_changes_in_place(kubectl, tmp_path):

@@ -17,9 +17,8 @@ from kubernetes.dynamic.exceptions import (
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
+from tests.interop import patience
 from tests.interop.clients.samples import a_config_map, a_definition, a_deployment, a_pod
-
-SECONDS = 20
 
 
 @pytest.fixture
@@ -34,18 +33,17 @@ def core(api):
     return k8s.client.CoreV1Api(api)
 
 
-def until(met, seconds=SECONDS):
+def until(met):
     """The first true answer of `met`; a 404 is not yet."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+
+    def look():
         try:
-            if answer := met():
-                return answer
+            return met()
         except ApiException as error:
             if error.status != 404:
                 raise
-        time.sleep(0.05)
-    raise AssertionError("not in time")
+
+    return patience.until(look)
 
 
 def refused(status, reason, call, *arguments, **options):
@@ -291,7 +289,7 @@ def test_leader_election(control_plane, api, namespace):
     def lead(name):
         led.append(name)
         if name == "two":
-            enough.wait(SECONDS)
+            enough.wait(patience.SECONDS)
         raise RuntimeError(f"{name} gives up")
 
     threads = []
@@ -305,4 +303,4 @@ def test_leader_election(control_plane, api, namespace):
     assert (led, lease.spec.holder_identity) == (["one", "two"], "two")
     enough.set()
     for thread in threads:
-        thread.join(SECONDS)
+        thread.join(patience.SECONDS)

@@ -11,8 +11,7 @@ from kubernetes_asyncio.leaderelection import electionconfig, leaderelection
 from kubernetes_asyncio.leaderelection.resourcelock.leaselock import LeaseLock
 
 from tests.interop.clients.samples import a_config_map, a_definition, a_deployment
-
-SECONDS = 20
+from tests.interop.patience import SECONDS
 
 
 def with_client(work, plane, *arguments):
@@ -21,7 +20,7 @@ def with_client(work, plane, *arguments):
     async def run():
         await k8s.config.load_kube_config(str(plane.kubeconfig))
         async with k8s.client.ApiClient() as api:
-            return await asyncio.wait_for(work(api, *arguments), 60)
+            return await asyncio.wait_for(work(api, *arguments), 2 * SECONDS)
 
     return asyncio.run(run())
 

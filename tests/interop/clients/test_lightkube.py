@@ -15,8 +15,7 @@ from lightkube.resources.core_v1 import ConfigMap, Pod
 from lightkube.types import CascadeType, PatchType, on_error_raise
 
 from tests.interop.clients.samples import LABELS, a_definition, a_deployment
-
-SECONDS = 20
+from tests.interop.patience import until
 
 
 def config(control_plane):
@@ -129,10 +128,7 @@ def test_scale_status_and_waiting(client):
     said = {"status": {"conditions": [{"type": "Progressing", "status": "Unknown"}]}, "spec": {"replicas": 9}}
     assert client.patch(Deployment.Status, "web", said).spec.replicas == 1
     client.delete(Deployment, "web", cascade=CascadeType.FOREGROUND)
-    end = time.monotonic() + SECONDS
-    while list(client.list(Deployment)) or list(client.list(Pod)):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: not list(client.list(Deployment)) and not list(client.list(Pod)))
 
 
 def test_custom_kinds(client):

@@ -7,9 +7,9 @@ from kubernetes.stream import portforward, stream
 
 from steersman import testing
 from steersman.serve.virtual import VirtualStreams
+from tests.interop.patience import SECONDS
 from tests.interop.programs import COMMANDS, PORTS, cat
 
-SECONDS = 20
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",

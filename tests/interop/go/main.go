@@ -15,7 +15,7 @@ import (
 )
 
 // limit is for everything together; a wait that never ends fails the run instead of hanging it.
-const limit = 90 * time.Second
+const limit = 5 * time.Minute
 
 type part struct {
 	name string

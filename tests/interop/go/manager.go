@@ -88,8 +88,8 @@ func newManager(config *rest.Config, id string) (ctrl.Manager, error) {
 		LeaderElectionID:              id,
 		LeaderElectionNamespace:       space,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(4 * time.Second),
-		RenewDeadline:                 ptr.To(3 * time.Second),
+		LeaseDuration:                 ptr.To(60 * time.Second),
+		RenewDeadline:                 ptr.To(40 * time.Second),
 		RetryPeriod:                   ptr.To(200 * time.Millisecond),
 	})
 }
