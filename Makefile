@@ -2,7 +2,7 @@
 #   make demo          what Steersman does, end to end          make test    all checks and tests (under 15 minutes)
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
 #   make test-interop  other people's clients, all of them      make bench   measure     make soak   run for long
-#   make fuzz          hostile requests, ten minutes
+#   make fuzz          hostile requests, twenty minutes
 # PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
 # BENCH=... picks one measurement.
 
@@ -54,10 +54,12 @@ bench-api: venv-dev
 soak: venv-dev
 	$(PYTEST) -m soak -s $(PYTEST_ARGS)
 
-# Hostile requests for a while; the seed of each fault is told, and `python -m tests.serve.storm --seed N` repeats it.
+# Hostile requests for a while, our own and schemathesis' from the server's OpenAPI documents; the seed of each fault is
+# told, and `python -m tests.serve.storm --seed N` repeats it.
 FUZZ_SECONDS ?= 600
 fuzz: venv-dev
 	.venv/bin/python -m tests.serve.storm --seconds $(FUZZ_SECONDS)
+	.venv/bin/python -m tests.serve.schemas .venv/schemathesis --seconds $(FUZZ_SECONDS)
 
 lint: venv-dev
 	.venv/bin/ruff check .

@@ -6,16 +6,21 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 60
+SECONDS = 300
 """For what controllers do, and the `--timeout` of commands that wait for it."""
-COMMAND_SECONDS = 120
+LOOKS = 10
+"""A second."""
+COMMAND_SECONDS = 360
 """For a whole command: more than its `--timeout`, so that it tells what it waited for."""
 
 
 def until(look: Callable[[], T], told: Callable[[], object] = lambda: "it did not happen") -> T:
-    """What `look` gives once it is true; `told` says why it never was."""
-    end = time.monotonic() + SECONDS
-    while not (found := look()):
-        assert time.monotonic() < end, told()
-        time.sleep(0.1)
-    return found
+    """What `look` gives once it is true; `told` says why it never was.
+
+    It looks so many times, not until some moment: where everything was stopped for a while, the wait is as long.
+    """
+    for _ in range(SECONDS * LOOKS):
+        if found := look():
+            return found
+        time.sleep(1 / LOOKS)
+    raise AssertionError(told())

@@ -81,14 +81,14 @@ def test_they_schedule_scale_roll_and_collect(plane):
     plane.run("scale", "deployment", "web", "--replicas=2")
     plane.until(ready(2), "pods", "-l", "app=web")
     plane.run("set", "image", "deployment", "web", "nginx=nginx:2")
-    plane.run("rollout", "status", "deployment", "web", "--timeout=60s")
-    plane.run("delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
+    plane.run("rollout", "status", "deployment", "web", "--timeout=300s")
+    plane.run("delete", "deployment", "web", "--cascade=foreground", "--timeout=300s")
     assert plane.items("pods,replicasets", "-l", "app=web") == []
 
 
 def test_jobs_end_and_their_pods_are_collected(plane):
     plane.run("create", "job", "once", "--image=busybox", "--", "true")
-    plane.run("wait", "--for=condition=Complete", "job/once", "--timeout=60s")
+    plane.run("wait", "--for=condition=Complete", "job/once", "--timeout=300s")
     plane.run("delete", "job", "once")
     plane.until(lambda found: not found, "pods", "-l", "job-name=once")
 
@@ -97,7 +97,7 @@ def test_namespaces_get_accounts_and_go_with_what_is_in_them(plane):
     plane.run("create", "namespace", "gone")
     plane.until(lambda found: any(a["metadata"]["name"] == "default" for a in found), "serviceaccounts", "-n", "gone")
     plane.run("create", "configmap", "a", "-n", "gone", "--from-literal=a=b")
-    plane.run("delete", "namespace", "gone", "--timeout=60s")
+    plane.run("delete", "namespace", "gone", "--timeout=300s")
 
 
 def test_they_hold_their_leases(plane):

@@ -193,7 +193,7 @@ def a_container():
 
 def test_rollout_status_and_wait(plane, web):
     rollout = plane.start("rollout", "status", "deploy/web")
-    waiting = plane.start("wait", "--for=condition=Ready", "pod/p1", "--timeout=60s")
+    waiting = plane.start("wait", "--for=condition=Ready", "pod/p1", "--timeout=300s")
     assert rollout.stdout is not None
     assert "to be observed" in rollout.stdout.readline()
     for ready in (1, 3):

@@ -77,7 +77,7 @@ def written(folder: Path, text: str, name: str) -> str:
 def test_from_a_definition_to_its_end(plane: Live, tmp_path: Path):
     crd, widget = written(tmp_path, CRD, "crd.yaml"), written(tmp_path, WIDGET, "widget.yaml")
     assert "created" in plane.run("create", "-f", crd)
-    plane.run("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
+    plane.run("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=300s")
     assert "widgets.example.com" in plane.run("get", "crd")
     assert "wd" in plane.run("api-resources", "--api-group=example.com")
 
@@ -99,7 +99,7 @@ def test_from_a_definition_to_its_end(plane: Live, tmp_path: Path):
     status = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     plane.run("patch", "wd", "one", "--subresource=status", "--type=merge", "-p", status)
     assert plane.run("get", "wd", "--no-headers").split()[:3] == ["one", "blue", "True"]
-    plane.run("wait", "--for=condition=Ready", "widget/one", "--timeout=60s")
+    plane.run("wait", "--for=condition=Ready", "widget/one", "--timeout=300s")
     assert "one" in plane.run("get", "wd", "--field-selector", "spec.colour=blue")
     assert plane.json("get", "widgets.v1beta1.example.com", "one")["apiVersion"] == "example.com/v1beta1"
 
@@ -110,7 +110,7 @@ def test_from_a_definition_to_its_end(plane: Live, tmp_path: Path):
     assert "Colour:" in plane.run("describe", "widget", "one")
     assert "widget.example.com/one" in plane.run("get", "all")
 
-    plane.run("delete", "crd", "widgets.example.com", "--timeout=60s")
+    plane.run("delete", "crd", "widgets.example.com", "--timeout=300s")
     assert "could not find the requested resource" in plane.run("get", "widgets", code=1)  # by its cached discovery
 
 

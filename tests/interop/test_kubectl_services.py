@@ -60,7 +60,7 @@ def subsets(plane):
 
 def test_a_service_its_endpoints_and_an_autoscaler_under_load(plane):
     plane.run("create", "-f", "-", stdin=WEB)
-    plane.run("rollout", "status", "deployment/web", "--timeout=60s")
+    plane.run("rollout", "status", "deployment/web", "--timeout=300s")
     assert plane.run("expose", "deployment", "web", "--port=80", "--target-port=http") == "service/web exposed\n"
     (pod,) = plane.json("get", "pods", "-l", "app=web")["items"]
     address = pod["status"]["podIP"]
@@ -75,7 +75,7 @@ def test_a_service_its_endpoints_and_an_autoscaler_under_load(plane):
     until(lambda: plane.json("get", "deployment", "web")["spec"]["replicas"] == 3)
     told = until(lambda: plane.run("get", "events", "--field-selector=reason=SuccessfulRescale", "--no-headers"))
     assert "New size: 3; reason: cpu resource utilization (percentage of request) above target" in told
-    plane.run("rollout", "status", "deployment/web", "--timeout=60s")
+    plane.run("rollout", "status", "deployment/web", "--timeout=300s")
     until(lambda: len(subsets(plane)[0].get("addresses", ())) == 3)
     shown = plane.run("describe", "hpa", "web")
     assert "AbleToScale" in shown and "ValidMetricFound" in shown
@@ -95,7 +95,7 @@ def test_the_servers_own_service(plane):
 
 def test_a_stateful_set_with_volumes(plane):
     plane.run("create", "-f", "-", stdin=STORED)
-    plane.run("rollout", "status", "statefulset/db", "--timeout=60s")
+    plane.run("rollout", "status", "statefulset/db", "--timeout=300s")
     for number in range(2):
         claim = plane.json("get", "pvc", f"data-db-{number}")
         pod = plane.json("get", "pod", f"db-{number}")

@@ -64,7 +64,7 @@ def program(request, plane, tmp_path_factory):
     """Each kubectl at hand, with the pod `web` running."""
     kubectl = Program(request.param, plane, tmp_path_factory.mktemp("home"))
     kubectl("apply", "-f", "-", stdin=POD)
-    kubectl("wait --for=condition=Ready pod/web --timeout=60s")
+    kubectl("wait --for=condition=Ready pod/web --timeout=300s")
     yield kubectl
     kubectl("delete pods --all --now")
 
@@ -143,12 +143,12 @@ def test_debug(program, plane):
 
 def test_resize(program):
     program("apply", "-f", "-", stdin=SIZED)
-    program("wait", "--for=condition=Ready", "pod/sized", "--timeout=60s")
+    program("wait", "--for=condition=Ready", "pod/sized", "--timeout=300s")
     patch = '{"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "150m"}}}]}}'
     assert "may not change fields other than" in program("patch", "pod", "sized", "-p", patch, code=1)
     program("patch", "pod", "sized", "--subresource=resize", "-p", patch)
     cpu = "jsonpath={.status.containerStatuses[0].resources.requests.cpu}"
-    program("wait", f"--for={cpu}=150m", "pod/sized", "--timeout=60s")
+    program("wait", f"--for={cpu}=150m", "pod/sized", "--timeout=300s")
 
 
 def test_port_forward(kubectl):

@@ -66,7 +66,7 @@ ROLLED = ("sts/db", "ds/agent")
 
 def rolled_out(plane, image):
     for what in ROLLED:
-        plane.run("rollout", "status", what, "--timeout=60s")
+        plane.run("rollout", "status", what, "--timeout=300s")
         assert images(plane, what.partition("/")[2]) == [image]
 
 
@@ -90,7 +90,7 @@ def test_rollout_status_history_and_undo(plane):
 
 def test_a_job_of_a_cronjob_and_waiting_for_it(plane):
     plane.run("create", "job", "now", "--from=cronjob/nightly")
-    plane.run("wait", "--for=condition=complete", "job/now", "--timeout=60s")
+    plane.run("wait", "--for=condition=complete", "job/now", "--timeout=300s")
     found = plane.json("get", "job", "now")
     assert found["status"]["succeeded"] == 1 and found["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
     assert found["metadata"]["annotations"]["cronjob.kubernetes.io/instantiate"] == "manual"
@@ -99,6 +99,6 @@ def test_a_job_of_a_cronjob_and_waiting_for_it(plane):
 
 
 def test_the_columns_people_read(plane):
-    plane.run("rollout", "status", "sts/db", "--timeout=60s")
+    plane.run("rollout", "status", "sts/db", "--timeout=300s")
     assert plane.run("get", "sts", "db", "--no-headers").split()[:2] == ["db", "1/1"]
     assert plane.run("get", "ds", "agent", "--no-headers").split()[:6] == ["agent", "1", "1", "1", "1", "1"]

@@ -40,7 +40,7 @@ def test_a_cluster(control_plane, namespace, tmp_path):
     kubectl = Program(find_kubectl(), control_plane, tmp_path)
     for plural in ("daskclusters", "daskworkergroups", "daskjobs", "daskautoscalers"):
         kubectl(f"create -f {found}/{CRDS}/{plural[:-1]}.yaml")
-        kubectl(f"wait --for=condition=Established crd/{plural}.kubernetes.dask.org --timeout=60s")
+        kubectl(f"wait --for=condition=Established crd/{plural}.kubernetes.dask.org --timeout=300s")
     client = control_plane.client
     environ = {**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)}
     command = [python, "-m", "kopf", "run", "-A", "--standalone", "-m", "dask_kubernetes.operator.controller"]

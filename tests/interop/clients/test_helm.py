@@ -100,28 +100,28 @@ def test_a_release(control_plane, helm, chart, namespace):
     client = control_plane.client
     web = client.key("apps/v1/Deployment", "one-web", namespace)
     settings = client.key("v1/ConfigMap", "one-settings", namespace)
-    assert "STATUS: deployed" in helm(f"install one {chart} --wait --timeout=60s")
+    assert "STATUS: deployed" in helm(f"install one {chart} --wait --timeout=300s")
     assert client.get(web).status.readyReplicas == 1 and client.get(settings).data.kube.startswith("v1.36")
     assert client.get(client.key("example.com/v1/Chart", "one", namespace)).spec.of == "shop"
     assert "replicas: 7" in helm(f"upgrade one {chart} --set replicas=7 --dry-run=server")
-    assert "REVISION: 2" in helm(f"upgrade one {chart} --set replicas=2,image=2 --wait --timeout=60s")
+    assert "REVISION: 2" in helm(f"upgrade one {chart} --set replicas=2,image=2 --wait --timeout=300s")
     assert client.get(web).status.readyReplicas == 2
     assert client.get(client.key("v1/ConfigMap", "one-hook", namespace)).data.ran == "2"
-    assert "Rollback was a success" in helm("rollback one 1 --wait --timeout=60s")
+    assert "Rollback was a success" in helm("rollback one 1 --wait --timeout=300s")
     assert client.get(web).spec.template.spec.containers[0].image == "web:1"
     history = json.loads(helm("history one -o json"))
     assert [each["status"] for each in history] == ["superseded", "superseded", "deployed"]
     assert [each["name"] for each in json.loads(helm("list -o json"))] == ["one"]
     assert "one-web" in helm("get manifest one")
-    assert "uninstalled" in helm("uninstall one --wait --timeout=60s")
+    assert "uninstalled" in helm("uninstall one --wait --timeout=300s")
     assert client.get(web) is None and client.list("v1/Pod", namespace) == []
 
 
 @pytest.mark.interop
 def test_an_upgrade_that_fails_is_rolled_back(control_plane, helm, chart, namespace):
-    helm(f"install one {chart} --wait --timeout=60s")
+    helm(f"install one {chart} --wait --timeout=300s")
     undo = "--atomic" if helm("version --short").startswith("v3.") else "--rollback-on-failure"
-    told = helm(f"upgrade one {chart} --set replicas=-1 {undo} --wait --timeout=60s", code=1)
+    told = helm(f"upgrade one {chart} --set replicas=-1 {undo} --wait --timeout=300s", code=1)
     assert "must be greater than or equal to 0" in told
     history = json.loads(helm("history one -o json"))
     assert [each["status"] for each in history][-2:] == ["failed", "deployed"]

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 from steersman.serve.credentials.tls import Authority, server_context
 from tests.interop.clients.programs import Program, find_kubectl
 from tests.interop.clients.samples import NAMESPACE, a_pod
-from tests.interop.patience import SECONDS
+from tests.interop.patience import SECONDS, until
 
 pytestmark = pytest.mark.interop
 
@@ -78,10 +77,10 @@ class Operator:
 
     def says(self, *texts):
         """Waits until it has said all of them."""
-        end = time.monotonic() + SECONDS
-        while missing := [text for text in texts if text not in self.said()]:
-            assert self.process.poll() is None and time.monotonic() < end, f"{missing} not in\n{self.said()}"
-            time.sleep(0.05)
+        until(
+            lambda: all(text in self.said() for text in texts) or self.process.poll() is not None,
+            lambda: f"{[text for text in texts if text not in self.said()]} not in\n{self.said()}",
+        )
 
     def stop(self):
         """Ends it; its exit code and what it said were good."""
@@ -104,7 +103,7 @@ class Examples:
         path = {"PYTHONPATH": str(folder.parent / "lib"), "PYTHONUNBUFFERED": "1"}
         self.environ = {**os.environ, "KUBECONFIG": str(plane.kubeconfig), "HOME": str(home), **path}
         self.kubectl(f"apply -f {folder}/examples/crd.yaml")
-        self.kubectl("wait --for=condition=Established crd/kopfexamples.kopf.dev --timeout=60s")
+        self.kubectl("wait --for=condition=Established crd/kopfexamples.kopf.dev --timeout=300s")
 
     def file(self, name):
         return f"{self.folder}/examples/{name}/example.py"
@@ -121,7 +120,7 @@ class Examples:
         self.kubectl("patch", "kex", "kopf-example-1", "--type=merge", "-p", '{"spec":{"field":"changed"}}')
 
     def delete(self):
-        self.kubectl(f"delete -f {self.folder}/examples/obj.yaml --timeout=60s")
+        self.kubectl(f"delete -f {self.folder}/examples/obj.yaml --timeout=300s")
 
     @contextmanager
     def operator(self, name, *words, peers=False, **environ):
@@ -178,7 +177,7 @@ def the_events_are_there(examples):
 
 def test_an_operator_in_development_takes_over(examples):
     examples.kubectl(f"apply -f {examples.folder}/peering.yaml", code=1)  # the kinds of its objects are not there yet
-    examples.kubectl("wait --for=condition=Established crd/clusterkopfpeerings.kopf.dev --timeout=60s")
+    examples.kubectl("wait --for=condition=Established crd/clusterkopfpeerings.kopf.dev --timeout=300s")
     examples.kubectl(f"apply -f {examples.folder}/peering.yaml")
     with examples.operator("06-peering", peers=True) as first:
         examples.create()
@@ -194,14 +193,14 @@ def test_pods_are_watched(examples):
         operator.says("Client is configured")
         examples.run_pod()
         operator.says("[default/p] === Pod killing happens in 30s.")
-        examples.kubectl("delete pod p --timeout=60s")
+        examples.kubectl("delete pod p --timeout=300s")
         operator.says("[default/p] === Pod killing is cancelled!")
 
 
 def test_an_operator_in_a_thread_of_a_program(examples):
     done = subprocess.run(
         [sys.executable, examples.file("12-embedded")],
-        env=examples.environ, capture_output=True, text=True, timeout=2 * SECONDS, check=False,
+        env=examples.environ, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     for step in range(3):
@@ -218,11 +217,11 @@ def test_hooks_at_start_and_end_and_a_login_of_its_own(examples):
 
 def test_indexes_of_pods(examples):
     examples.run_pod()
-    examples.kubectl("wait --for=condition=Ready pod/p --timeout=60s")
+    examples.kubectl("wait --for=condition=Ready pod/p --timeout=300s")
     with examples.operator("16-indexing") as operator:
         examples.create()
         operator.says("('app', 'web'): ['p']")
-        examples.kubectl("wait kex/kopf-example-1 --for=jsonpath={.status.running-pods[0]}=default::p --timeout=60s")
+        examples.kubectl("wait kex/kopf-example-1 --for=jsonpath={.status.running-pods[0]}=default::p --timeout=300s")
         examples.delete()
 
 

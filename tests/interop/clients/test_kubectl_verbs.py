@@ -55,7 +55,7 @@ def test_create_get_and_describe_every_kind(kubectl):
     assert kubectl("get -o name " + " ".join(names)).split() == names
     described = kubectl("describe " + " ".join(names))
     assert all(name.partition("/")[2] in described for name in names)
-    kubectl("rollout status deployment/web --timeout=60s")
+    kubectl("rollout status deployment/web --timeout=300s")
     kubectl("autoscale deployment web --max=5 --cpu=50%") if kubectl.minor >= 34 else kubectl(
         "autoscale deployment web --max=5 --cpu-percent=50"
     )
@@ -78,13 +78,13 @@ def test_changes_in_place(kubectl, tmp_path):
     assert "COLOUR=red" in kubectl("set env deployment/web --list")
     kubectl("set resources deployment web --limits=cpu=200m --requests=cpu=100m")
     kubectl("set serviceaccount deployment web default")
-    kubectl("rollout status deployment/web --timeout=60s")
+    kubectl("rollout status deployment/web --timeout=300s")
     assert "REVISION" in kubectl("rollout history deployment/web")
     kubectl("rollout undo deployment/web")
     kubectl("rollout pause deployment/web")
     kubectl("rollout resume deployment/web")
     kubectl("rollout restart deployment/web")
-    kubectl("rollout status deployment/web --timeout=60s")
+    kubectl("rollout status deployment/web --timeout=300s")
     editor = tmp_path / "editor"
     editor.write_text("#!/bin/sh\nsed -i 's/replicas: 2/replicas: 3/' $1\n")
     editor.chmod(0o755)
@@ -144,28 +144,28 @@ def test_kustomize(kubectl, tmp_path):
 
 def test_pods_expose_and_waiting(kubectl, write):
     assert kubectl("run p --image=nginx --labels=app=p --port=80") == "pod/p created\n"
-    assert "condition met" in kubectl("wait --for=condition=Ready pod/p --timeout=60s")
-    assert "condition met" in kubectl("wait --for=jsonpath={.status.phase}=Running pod/p --timeout=60s")
+    assert "condition met" in kubectl("wait --for=condition=Ready pod/p --timeout=300s")
+    assert "condition met" in kubectl("wait --for=jsonpath={.status.phase}=Running pod/p --timeout=300s")
     assert kubectl("expose pod p --port=80") == "service/p exposed\n"
     assert "created" in kubectl(f"create -f {write(a_pod('q'), a_pod('r'))}")
-    kubectl("wait --for=condition=Ready pods --all --timeout=60s")
+    kubectl("wait --for=condition=Ready pods --all --timeout=300s")
     assert "Usage" in kubectl("top --help") and "p" in kubectl("top pods")
     assert "node-0" in kubectl("top nodes")
     assert "started on virtual node" in kubectl("logs p --tail=1")
     assert kubectl("delete pods --all --now").count("deleted") == 3
-    kubectl("wait --for=delete pod/p --timeout=60s")
+    kubectl("wait --for=delete pod/p --timeout=300s")
 
 
 def test_nodes(kubectl):
     kubectl("create deployment web --image=nginx")
-    kubectl("rollout status deployment/web --timeout=60s")
+    kubectl("rollout status deployment/web --timeout=300s")
     assert "cordoned" in kubectl("cordon node-0")
-    assert "drained" in kubectl("drain node-0 --ignore-daemonsets --delete-emptydir-data --force --timeout=60s")
+    assert "drained" in kubectl("drain node-0 --ignore-daemonsets --delete-emptydir-data --force --timeout=300s")
     assert "SchedulingDisabled" in kubectl("get nodes")
     assert "uncordoned" in kubectl("uncordon node-0")
     kubectl("taint node node-0 key=value:NoSchedule")
     kubectl("taint node node-0 key:NoSchedule-")
-    kubectl("rollout status deployment/web --timeout=60s")
+    kubectl("rollout status deployment/web --timeout=300s")
 
 
 def test_questions(kubectl):

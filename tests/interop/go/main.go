@@ -15,7 +15,7 @@ import (
 )
 
 // limit is for everything together; a wait that never ends fails the run instead of hanging it.
-const limit = 5 * time.Minute
+const limit = 10 * time.Minute
 
 type part struct {
 	name string

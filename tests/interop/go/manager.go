@@ -88,8 +88,8 @@ func newManager(config *rest.Config, id string) (ctrl.Manager, error) {
 		LeaderElectionID:              id,
 		LeaderElectionNamespace:       space,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(60 * time.Second),
-		RenewDeadline:                 ptr.To(40 * time.Second),
+		LeaseDuration:                 ptr.To(10 * time.Minute),
+		RenewDeadline:                 ptr.To(8 * time.Minute),
 		RetryPeriod:                   ptr.To(200 * time.Millisecond),
 	})
 }

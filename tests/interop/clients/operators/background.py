@@ -9,7 +9,7 @@ PLACE = ("example.com", "v1", "examples")
 
 @kopf.on.startup()
 def configure(settings, **_):
-    settings.persistence.consistency_timeout = 100
+    settings.persistence.consistency_timeout = 1000
     settings.peering.standalone = True
 
 

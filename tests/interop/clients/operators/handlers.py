@@ -8,7 +8,7 @@ PLACE = ("example.com", "v1", "examples")
 @kopf.on.startup()
 def configure(settings, **_):
     # A wait for consistency would be over after the test is: the test sees that there never was one.
-    settings.persistence.consistency_timeout = 100
+    settings.persistence.consistency_timeout = 1000
     settings.posting.loggers = True
     settings.peering.standalone = True
 
