@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from steersman.check.options import OPTIONS, REDUCTION
 from tests.check.command import HEAD, one_line, scenario
 from tests.source import ROOT
 
@@ -47,7 +48,9 @@ def test_options_win_over_the_files_own(run):
 
 
 def test_reductions_can_be_switched_off(run):
-    _, out, _ = run(scenario(), "--no-read-memo", "--no-write-memo", "--no-canonical")
+    switches = [option.flag for option in OPTIONS if option.part == REDUCTION]
+    assert {"--no-read-memo", "--no-settle"} <= set(switches)
+    _, out, _ = run(scenario(), *switches)
     assert "reductions: none" in out
 
 

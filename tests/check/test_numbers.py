@@ -6,12 +6,18 @@ The numbers come from a measured port of Kamera's scenarios, with sound merging 
 import pytest
 
 from steersman.check.explore import Bounds, Explorer
+from steersman.check.options import OPTIONS, REDUCTION
 from tests.check import kamera
 from tests.check.models import writers
 
+MEMOS = ("read_memo", "write_memo", "canonical")
 
-def searched(scenario, **bounds):
-    explorer = Explorer(scenario, Bounds(**bounds))
+WHOLE = {option.name: False for option in OPTIONS if option.part == REDUCTION and option.name not in MEMOS}
+"""Every state, as the port of Kamera's loop counts them."""
+
+
+def searched(scenario, reduced=False, **bounds):
+    explorer = Explorer(scenario, Bounds(**bounds), **({} if reduced else WHOLE))
     verdict = explorer.run()
     assert verdict.complete
     return explorer, verdict

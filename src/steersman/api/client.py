@@ -44,13 +44,16 @@ class Memory(MutableMapping[str, Any]):
     """What a controller remembers from one reconcile to the next. Lost in a crash. JSON values only; reads give frozen
     values, so that remembering something new is always an assignment."""
 
-    __slots__ = ("_items", "changed")
+    __slots__ = ("_items", "changed", "looked")
 
     def __init__(self, items: Frozen | None) -> None:
         self._items: dict[str, Any] = dict(items or EMPTY)
         self.changed = False
+        self.looked: dict[str, None] = {}
+        """The names that were looked at; "*" for all of them."""
 
     def __getitem__(self, name: str) -> Any:
+        self.looked[name] = None
         return self._items[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -62,9 +65,11 @@ class Memory(MutableMapping[str, Any]):
         self.changed = True
 
     def __iter__(self) -> Iterator[str]:
+        self.looked["*"] = None
         return iter(sorted(self._items))
 
     def __len__(self) -> int:
+        self.looked["*"] = None
         return len(self._items)
 
     def frozen(self) -> Frozen | None:

@@ -246,7 +246,8 @@ class Loop:
         if isinstance(again, (int, float)) and not isinstance(again, bool):
             client.requeue(again)
         kept = remembered.frozen() if remembered.changed else memory
-        return Result(kept, client.wake_after, client.wake, False, error, api_error, where)
+        looked = tuple(remembered.looked)
+        return Result(kept, client.wake_after, client.wake, False, error, api_error, where, looked)
 
 
 __all__ = ["MICRO", "Controller", "ControllerError", "Loop", "SealedError", "code_digest", "controller_name"]

@@ -20,6 +20,7 @@ from steersman.check.options import BY_NAME as OPTIONS
 from steersman.check.options import CUTTING, chosen
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
+from steersman.check.reduce.reducer import Reducer
 from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
 from steersman.check.verdict import Verdict, Violation, plural
@@ -28,7 +29,7 @@ from steersman.kernel.faults import BY_NAME, FAULTY
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
 from steersman.kernel.system import Learned, System
-from steersman.kernel.transition import apply, enabled
+from steersman.kernel.transition import apply
 from steersman.kernel.world import World
 
 START_ACTION: Final = Action("start", "", NO_KEY)
@@ -91,6 +92,7 @@ class Explorer:
         read_memo: bool = True,
         write_memo: bool = True,
         canonical: bool = True,
+        settle: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
         progress: Callable[[Verdict], None] | None = None,
@@ -117,7 +119,8 @@ class Explorer:
         self._memory = memory.limit(self.bounds.max_memory)
         self._reported_at = time.perf_counter()
         self._expanded = 0
-        self.verdict.reductions = tuple(name for name, on in names.items() if on)
+        self.reducer = Reducer(self.system, settle=settle)
+        self.verdict.reductions = (*[name for name, on in names.items() if on], *self.reducer.names)
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
         self._judged: dict[int, bool] = {}
@@ -134,6 +137,9 @@ class Explorer:
                     self._search(start)
                 except KeyboardInterrupt:
                     verdict.incomplete = INTERRUPTED
+                if not (verdict.incomplete or self.reducer.verified(self.graph)):
+                    self._begin_again([v for v in verdict.violations if v.kind == "finding"])
+                    continue
                 self._count(start)
                 self._judge()
                 break
@@ -141,13 +147,9 @@ class Explorer:
                 if verdict.incomplete == INTERRUPTED:
                     break
                 self.system.learn(learned)
-                self.defaults.again()
-                self.graph = Graph()
-                self._judged.clear()
-                self._stores.clear()
+                self.reducer.forget()
                 self._seen_findings.clear()
-                verdict.violations.clear()
-                verdict.incomplete = ""
+                self._begin_again([])
             except KeyboardInterrupt:
                 verdict.incomplete = INTERRUPTED
                 break
@@ -155,6 +157,20 @@ class Explorer:
         verdict.cut = bool(verdict.incomplete)
         verdict.incomplete = verdict.incomplete or self.unproved()
         return verdict
+
+    def _begin_again(self, violations: list[Violation]) -> None:
+        """A search of the same system, with what is known by now."""
+        self.defaults.again()
+        self.graph = Graph()
+        self._judged.clear()
+        self._stores.clear()
+        self.verdict.violations[:] = violations
+        self.verdict.incomplete = ""
+
+    def _ways(self, state: int, cycle: Sequence[Action] = ()) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+        """The way to rest in a state, and a cycle from there, as steps of the whole graph."""
+        first = self.scenario.world(self.system)
+        return self.reducer.unfolded(first, self.graph.path(state), cycle, True)
 
     def unproved(self) -> str:
         """Why a finished search is none: what depends on the raw time or on chance was seen once, not in every way."""
@@ -202,8 +218,11 @@ class Explorer:
     def _search(self, start: float) -> None:
         graph, verdict, bounds = self.graph, self.verdict, self.bounds
         findings = self.system.reexec.findings
+        reducer = self.reducer
         first = self.scenario.world(self.system)
+        settled = reducer.settle(first)
         number, _ = self._add(first, NONE, graph.action(START_ACTION))
+        reducer.note(number, settled)
         queue: deque[tuple[int, int, World]] = deque([(number, 0, first)])
         self._watch(first, number)
         while queue:
@@ -220,21 +239,39 @@ class Explorer:
                 verdict.incomplete = f"deeper than {plural(bounds.max_depth, 'step')}"
                 continue
             graph.expand(number)
-            for action in enabled(world):
+            for action in reducer.actions(world, number):
                 after = apply(world, action)
                 taken = graph.action(action)
                 if len(findings) != len(self._seen_findings):
                     self._report(number, action)
-                target, new = self._add(after, number, taken)
+                reducer.step(number, world, action, after)
+                target, new = self._settled(after, number, taken)
+                if len(findings) != len(self._seen_findings):
+                    self._report(number, action, *reducer.looked())
                 graph.edge(number, taken, target)
                 if new:
                     self._watch(after, target)
                     queue.append((target, depth + 1, after))
         verdict.frontier = len(queue)
 
-    def _add(self, world: World, parent: int, action: int) -> tuple[int, bool]:
+    def _settled(self, world: World, parent: int, action: int) -> tuple[int, bool]:
+        """Settles a new world and adds it; what a world like it led to is known without."""
+        reducer = self.reducer
+        if not reducer.settler or not (world.pending or world.flights):
+            return self._add(world, parent, action)
+        before = fingerprint(world)
+        known = reducer.known.get(before)
+        if known is not None:
+            return known, False
+        settled = reducer.settle(world)
+        target, new = self._add(world, parent, action, 0 if settled else before)
+        reducer.note(target, settled)
+        reducer.known[before] = target
+        return target, new
+
+    def _add(self, world: World, parent: int, action: int, known: int = 0) -> tuple[int, bool]:
         store = self._stores.setdefault(world.store.sum_canonical, len(self._stores))
-        return self.graph.add(fingerprint(world), parent, action, store)
+        return self.graph.add(known or fingerprint(world), parent, action, store)
 
     def _limit(self, start: float, waiting: int) -> str:
         bounds, graph = self.bounds, self.graph
@@ -278,9 +315,10 @@ class Explorer:
                         Violation("always", prop.name, wrong, tuple(self.graph.path(number)))
                     )
 
-    def _report(self, number: int, action: Action) -> None:
-        """Notes what went wrong in the controllers on the last step."""
-        self.report_on((*self.graph.path(number), action))
+    def _report(self, number: int, *actions: Action) -> None:
+        """Notes what went wrong in the controllers on the last steps."""
+        path, first = (*self.graph.path(number), *actions), self.scenario.world(self.system)
+        self.report_on(self.reducer.unfolded(first, path, (), False)[0])
 
     def forget_findings(self) -> None:
         """They are to be reported again."""
@@ -303,8 +341,7 @@ class Explorer:
         violations, graph = self.verdict.violations, self.graph
         if self.verdict.incomplete:
             for state in graph.quiet():
-                way = tuple(graph.path(state))
-                violations += self.defaults.at_rest(self.world_at(way), way)
+                violations += self.defaults.at_rest(self.world_of(state), self._ways(state)[0])
             return
         at_rest: dict[int, Recurrence] = {}
         livelocks: list[Recurrence] = []
@@ -322,14 +359,14 @@ class Explorer:
             self._converges(prop, at_rest.values())
         if confluent and len(ends) > 1:
             first, second = ends[0], ends[1]
-            way, other = tuple(graph.path(first.states[0])), tuple(graph.path(second.states[0]))
+            way, other = self._ways(first.states[0])[0], self._ways(second.states[0])[0]
             message = f"fair runs end in {len(ends)} different states"
             violations.append(Violation("confluence", "confluence", message, way, other=other))
         for recurrence in at_rest.values():
-            way = tuple(graph.path(recurrence.states[0]))
-            world = self.world_at(way)
-            here = rest.look(graph, recurrence.states, world)
-            violations += self.defaults.at_rest(world, way, here.cycle, here.ended)
+            world = self.world_of(recurrence.states[0])
+            here = rest.look(graph, recurrence.states, world, self.reducer.settle)
+            way, cycle = self._ways(recurrence.states[0], here.cycle)
+            violations += self.defaults.at_rest(world, way, cycle, here.ended)
 
     def _for_ever(self, livelocks: Sequence[Recurrence], claimed: bool) -> None:
         """Judges what writes for ever: a loop without waiting above all."""
@@ -337,7 +374,7 @@ class Explorer:
             start, cycle = self.graph.hot_cycle(worst.states, FAULTY | TIME)
             if not cycle:
                 start, cycle = self.graph.cycle(worst.states)
-            way = tuple(self.graph.path(start))
+            way, cycle = self._ways(start, cycle)
             found = list(self.defaults.livelock(self.world_at(way), way, cycle, claimed))
             if found:
                 self.verdict.violations += found
@@ -345,12 +382,12 @@ class Explorer:
 
     def _converges(self, prop: Property, at_rest: Iterable[Recurrence]) -> None:
         for recurrence in at_rest:
-            path = self.graph.path(recurrence.states[0])
-            wrong = None if prop.holds is None else judge(prop, self.state_at(recurrence.states[0]))
+            state = recurrence.states[0]
+            wrong = None if prop.holds is None else judge(prop, self.state_at(state))
             if wrong is not None:
-                here = rest.look(self.graph, recurrence.states, self.world_at(path))
+                here = rest.look(self.graph, recurrence.states, self.world_of(state), self.reducer.settle)
                 message = f"nothing changes any more, but {here.failing or wrong}"
-                violation = Violation("converges", prop.name, message, tuple(path), here.cycle)
+                violation = Violation("converges", prop.name, message, *self._ways(state, here.cycle))
                 self.verdict.violations.append(violation)
                 self.defaults.told(convergence.ABOUT.name)
                 return
@@ -363,9 +400,18 @@ class Explorer:
                 world = apply(world, action)
         return world
 
+    def world_of(self, state: int) -> World:
+        """The world of a state of the graph."""
+        world = self.scenario.world(self.system)
+        self.reducer.settle(world)
+        for action in self.graph.path(state):
+            world = apply(world, action)
+            self.reducer.settle(world)
+        return world
+
     def state_at(self, number: int) -> State:
         """A state of the graph, for properties."""
-        return State(self.world_at(self.graph.path(number)).store, self.scenario.kinds)
+        return State(self.world_of(number).store, self.scenario.kinds)
 
     def ends(self) -> list[State]:
         """The different states in which fair runs come to rest for good."""

@@ -61,6 +61,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("read_memo", bool, True, REDUCTION, "Execute every step of a reconcile."),
     Option("write_memo", bool, True, REDUCTION, "Validate and merge every write."),
     Option("canonical", bool, True, REDUCTION, "Compare states as they are."),
+    Option("settle", bool, True, REDUCTION, "Explore reconciles that change nothing, in every order."),
     Option("without", tuple, (), CLAIMS, "A property out of the box that is not judged (see --explain)."),
 )
 BY_NAME: Final[Mapping[str, Option]] = {option.name: option for option in OPTIONS}

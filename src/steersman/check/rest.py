@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from steersman.check.graph import Graph
@@ -89,8 +89,9 @@ class Rest(NamedTuple):
     """The reconciles that end there."""
 
 
-def look(graph: Graph, states: tuple[int, ...], first: World) -> Rest:
-    """Goes through a recurrence without writes; `first` is the world of its first state."""
+def look(graph: Graph, states: tuple[int, ...], first: World, settle: Callable[[World], object]) -> Rest:
+    """Goes through a recurrence without writes; `first` is the world of its first state. `settle`: what the search did
+    at once in every new world."""
     inside = set(states)
     worlds = {states[0]: first}
     ended: list[Ended] = []
@@ -105,6 +106,7 @@ def look(graph: Graph, states: tuple[int, ...], first: World) -> Rest:
             if target not in inside or action.op in FAULTY or action not in possible:
                 continue
             after, finished = noted(world, action)
+            settle(after)
             ended += finished
             fails = any(end.error is not None for end in finished)
             if through is None or (fails and not failed):

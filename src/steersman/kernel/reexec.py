@@ -56,6 +56,8 @@ class Result(NamedTuple):
     """The exception was a refused request: part of life. Anything else is a bug of the controller."""
     where: str = ""
     """`file, line n` of that bug."""
+    names: tuple[str, ...] = ()
+    """The names in its memory that it looked at; "*" for all of them."""
 
 
 class Outcome(NamedTuple):

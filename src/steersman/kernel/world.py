@@ -268,7 +268,7 @@ class World:
         """The next call of a reconcile in flight got this value, or this refusal."""
         outcome = outcome_of(value, self.system.canon, flight.versions)
         node = self.system.reexec.advance(flight.node, outcome)
-        versions = flight.versions if node.effect is None else _with_versions(flight.versions, value)
+        versions = flight.versions if node.effect is None else with_versions(flight.versions, value)
         self._settle(item, Flight(node, versions, flight.wrote or wrote))
 
     def request_of(self, node: Node, flight: Flight, request: Request) -> Request:
@@ -475,7 +475,7 @@ def _merged(current: Frozen | None, started: Frozen | None, ended: Frozen | None
     return Frozen(out)
 
 
-def _with_versions(versions: Mapping[Key, tuple[Object, ...]], value: Any) -> Mapping[Key, tuple[Object, ...]]:
+def with_versions(versions: Mapping[Key, tuple[Object, ...]], value: Any) -> Mapping[Key, tuple[Object, ...]]:
     objects = value if isinstance(value, tuple) else (value,)
     out: dict[Key, tuple[Object, ...]] | None = None
     for obj in objects:

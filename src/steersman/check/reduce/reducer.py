@@ -1,0 +1,93 @@
+"""All reductions of one search: what it leaves out, and whether it might."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from steersman.check.graph import Graph
+from steersman.check.reduce.changes import Log
+from steersman.check.reduce.paths import Way
+from steersman.check.reduce.settle import Settler
+from steersman.kernel.action import Action
+from steersman.kernel.system import System
+from steersman.kernel.transition import enabled
+from steersman.kernel.world import World
+
+
+class Reducer:
+    """What an explorer asks: which actions of a world to take, and what a new world is the same as."""
+
+    def __init__(self, system: System, *, settle: bool = True) -> None:
+        self.system = system
+        self.log = Log(system)
+        self.settler = Settler(system, self.log) if settle and Settler.suits(system) else None
+        self.known: dict[int, int] = {}
+        """The state that a world led to, by its fingerprint before anything was settled in it."""
+        self.rounds = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The reductions in force."""
+        return ("settle",) if self.settler else ()
+
+    def forget(self) -> None:
+        """The system has learned something: nothing known about its reconciles counts any more."""
+        self.log = Log(self.system)
+        self.settler = Settler(self.system, self.log) if self.settler else None
+        self.known.clear()
+
+    def step(self, state: int, before: World, action: Action, after: World) -> None:
+        """Hears of every transition."""
+        if self.settler:
+            self.log.note(state, before, action, after)
+
+    def settle(self, world: World) -> list[int]:
+        """Does at once what changes nothing; see `Settler.settle`."""
+        return self.settler.settle(world) if self.settler else []
+
+    def note(self, state: int, settled: list[int]) -> None:
+        """Notes where that was."""
+        if self.settler:
+            self.settler.note(state, settled)
+
+    def actions(self, world: World, state: int) -> list[Action]:
+        """The actions to take in a state."""
+        if self.settler and world.flights:
+            forced = self.settler.forced(world, state)
+            if forced is not None:
+                return [forced]
+        return enabled(world)
+
+    def looked(self) -> list[Action]:
+        """The steps of the reconcile that was looked at last."""
+        if self.settler is None or self.settler.looked is None:
+            return []
+        (loop, key), first, last = self.settler.looked
+        name = self.system.loops[loop].name
+        run = [Action("run", name, key)] if first == 1 else []
+        calls = [] if self.system.atomic else range(first, last + 1)
+        return [*run, *[Action("cont", name, key, number) for number in calls]]
+
+    def verified(self, graph: Graph) -> bool:
+        """Whether everything that was left out in a finished graph might be. If not, search again."""
+        self.rounds += 1
+        if self.settler is None or not self.settler.unsafe(graph, self.rounds):
+            return True
+        self.log = Log(self.system)
+        self.settler = self.settler.again(self.log)
+        self.known.clear()
+        return False
+
+    def unfolded(
+        self, first: World, path: Sequence[Action], cycle: Sequence[Action], at_rest: bool
+    ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+        """A path through the reduced graph, and a cycle from its end, as steps of the whole graph. `at_rest`: what was
+        left out on the way is taken at its end."""
+        if self.settler is None:
+            return tuple(path), tuple(cycle)
+        way = Way(first, self.settle)
+        with suppress(KeyError):  # a step that is none of the whole graph: shown as it is
+            steps = way.go(path, at_rest or bool(cycle))
+            return tuple(steps), tuple(way.go(cycle, True)) if cycle else ()
+        return tuple(path), tuple(cycle)
