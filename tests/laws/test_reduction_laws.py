@@ -10,8 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import steersman as sm
 from examples.check import false_ready, live_volumes, over_creation
-from tests.check import kamera
+from steersman.check.explore import Bounds, Explorer
+from steersman.check.follow import Follower
+from tests.check import kamera, models
 from tests.check.models import REMEMBERING, TIMED, outcome, program_scenario, programs, writers
 from tests.source import ROOT
 
@@ -64,6 +67,141 @@ def test_memos_change_nothing_for_any_program(table, users, bounds, switches):
 @given(st.lists(programs(TIMED), min_size=1, max_size=2), st.integers(0, 1), st.sampled_from(SWITCHES))
 def test_memos_change_nothing_where_time_counts(table, users, switches):
     same(program_scenario(table, users), {"limit": 400}, switches)
+
+
+# -- reductions of the graph: fewer states, the same verdict and the same ends -------------------------------------
+
+REDUCTIONS = ("settle",)
+WHOLE = dict.fromkeys(REDUCTIONS, False)
+FAULTS = [
+    {},
+    {"lag": 1},
+    {"crashes": 1},
+    {"conflicts": 1},
+    {"atomic": True},
+    {"atomic": True, "crashes": 1},
+    {"lag": 1, "crashes": 1},
+    {"lag": 2},
+]
+
+
+def reduced(make, bounds, limit=4_000):
+    """Compares every reduction alone, and all of them, with the whole graph; the sizes of the latter two."""
+    whole = outcome(make(), limit=limit, switches=WHOLE, **bounds)
+    if whole is None:
+        return None
+    found = None
+    alone: list[dict[str, bool]] = [{**WHOLE, name: True} for name in REDUCTIONS]
+    for switches in (*alone, {}):
+        found = outcome(make(), limit=limit, switches=switches, **bounds)
+        if found is not None:
+            assert found.violated == whole.violated, switches
+            assert found.ends == whole.ends, switches
+            replays(make(), found, bounds)
+    return whole, found
+
+
+def replays(scenario, found, bounds):
+    """What a reduced search reports is a run of the whole system."""
+    for violation in found.explorer.verdict.violations:
+        explorer = Explorer(scenario, Bounds(**bounds))
+        explorer.assume_reads(found.explorer.verdict.reads)
+        Follower(explorer, violation.schedule).run()  # raises where a step is not possible
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_reductions_change_no_verdict(model):
+    make, bounds = MODELS[model]
+    whole, found = reduced(make, bounds)
+    assert found.size <= whole.size
+
+
+@LAW
+@given(st.lists(programs(REMEMBERING), min_size=1, max_size=3), st.integers(0, 2), st.sampled_from(FAULTS))
+def test_reductions_change_no_verdict_of_any_program(table, users, bounds):
+    reduced(lambda: program_scenario(table, users), bounds, 600)
+
+
+@LAW
+@given(st.lists(programs(TIMED), min_size=1, max_size=2), st.integers(0, 2), st.sampled_from(FAULTS))
+def test_reductions_change_no_verdict_where_time_counts(table, users, bounds):
+    reduced(lambda: program_scenario(table, users), bounds, 600)
+
+
+def copying(name, source, target, **attributes):
+    """A controller that copies a value from one object to another; woken by the kind, for the target only."""
+
+    def copy(c, key):
+        if key.name != target:
+            return
+        value = c.get(models.key(source)).data.v
+        if c.get(key).data.v != value:
+            c.patch(key, {"data": {"v": value}})
+
+    return models.controller(name, copy, **attributes)
+
+
+def blind():
+    """A controller that is not woken by what it reads: what comes too late is never copied."""
+    w = sm.Scenario("blind")
+    w.apply(models.config("a", v="0"))
+    w.apply(models.config("b", v="0"))
+    w.run(copying("copy", "a", "b", map_event=lambda self, event, find: [event.key] if event.key.name == "b" else []))
+    w.user("set", lambda c: c.patch(models.key("a"), {"data": {"v": "1"}}))
+    w.converges(lambda s: s[models.key("b")].data.v == "1")
+    return w
+
+
+def torn():
+    """A controller that reads two objects which somebody changes one after the other: between the calls it sees the
+    old first and the new second, which never were there together."""
+    w = sm.Scenario("torn")
+    for name in ("a", "b", "seen"):
+        w.apply(models.config(name, v="0"))
+
+    def look(c, key):
+        first, second = c.get(models.key("a")).data.v, c.get(models.key("b")).data.v
+        if (first, second) == ("0", "1") and c.get(models.key("seen")).data.v == "0":
+            c.patch(models.key("seen"), {"data": {"v": "1"}})
+
+    def change(c, key):
+        if c.get(models.key("a")).data.v == "0":
+            c.patch(models.key("a"), {"data": {"v": "1"}})
+        if c.get(models.key("b")).data.v == "0":
+            c.patch(models.key("b"), {"data": {"v": "1"}})
+
+    w.run(models.controller("look", look, map_event=lambda self, event, find: [models.key("seen")]))
+    w.run(models.controller("change", change, map_event=lambda self, event, find: [models.key("a")]))
+    w.always("nothing torn", lambda s: s[models.key("seen")].data.v == "0")
+    return w
+
+
+def forgetful():
+    """What one item remembers decides what another one of its controller does, and nothing tells that one."""
+    w = sm.Scenario("forgetful")
+    for name in ("a", "b"):
+        w.apply(models.config(name, v="0"))
+
+    def run(c, key):
+        if key.name == "a":
+            c.memory["go"] = "yes"
+        elif c.memory.get("go") and c.get(key).data.v == "0":
+            c.patch(key, {"data": {"v": "1"}})
+
+    w.run(models.controller("f", run, map_event=lambda self, event, find: [event.key] if event.old is None else []))
+    w.confluent()
+    return w
+
+
+BAD = {"blind": (blind, "converges"), "torn": (torn, "always"), "forgetful": (forgetful, "confluence")}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("bounds", [{}, {"lag": 1}], ids=str)
+def test_what_is_wrong_stays_to_be_found(name, bounds):
+    make, kind = BAD[name]
+    reduced(make, bounds)
+    assert kind in {violation.kind for violation in Explorer(make(), Bounds(**bounds)).run().violations}
 
 
 SEARCH = """

@@ -371,10 +371,10 @@ class Explorer:
     def _for_ever(self, livelocks: Sequence[Recurrence], claimed: bool) -> None:
         """Judges what writes for ever: a loop without waiting above all."""
         for worst in sorted(livelocks, key=lambda r: r.states[0]):
-            start, cycle = self.graph.hot_cycle(worst.states, FAULTY | TIME)
-            if not cycle:
-                start, cycle = self.graph.cycle(worst.states)
-            way, cycle = self._ways(start, cycle)
+            start, steps = self.graph.hot_cycle(worst.states, FAULTY | TIME)
+            if not steps:
+                start, steps = self.graph.cycle(worst.states)
+            way, cycle = self._ways(start, steps)
             found = list(self.defaults.livelock(self.world_at(way), way, cycle, claimed))
             if found:
                 self.verdict.violations += found

@@ -17,6 +17,7 @@ from steersman.kernel.effect import GK, Effect, Event, ListQuery
 from steersman.kernel.object import Key, Object
 from steersman.kernel.store import EVERY, NAMED, Index
 from steersman.kernel.system import System
+from steersman.kernel.value import EMPTY
 from steersman.kernel.world import Item, World
 
 HEAD: Final = -1
@@ -105,7 +106,7 @@ class Log:
                 self._add(state, Change(loop, actor, item, event, heard))
         if remembered:
             for loop in before.memory.keys() | after.memory.keys():
-                old, new = before.memory.get(loop) or {}, after.memory.get(loop) or {}
+                old, new = before.memory.get(loop) or EMPTY, after.memory.get(loop) or EMPTY
                 names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
                 if names:
                     self._add(state, Change(loop, actor, item, None, (), tuple(names)))
@@ -146,7 +147,8 @@ class Log:
         """Whether a change shows where a read looks, and can be the answer another one afterwards."""
         event, effect = change.event, read.effect
         if event is None or effect is None:
-            return event is effect and change.viewer == read.item[0] and (read.name in (*change.names, "*"))
+            same = event is None and effect is None and change.viewer == read.item[0]
+            return same and read.name in (*change.names, "*")
         return self.sees(change.viewer, read) and self.affects(effect, event)
 
     def sees(self, viewer: int, read: Read) -> bool:

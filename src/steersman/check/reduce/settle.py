@@ -18,13 +18,16 @@ Both are guesses about what can still happen, so both are verified (`unsafe`), b
 from __future__ import annotations
 
 from array import array
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from steersman.check.graph import Graph
 from steersman.check.reduce.changes import Log
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Effect
-from steersman.kernel.object import Key, Object
+from steersman.kernel.identity import digest
+from steersman.kernel.object import SORTED, Key, Object
 from steersman.kernel.reexec import Node, Result, outcome_of
 from steersman.kernel.system import System
 from steersman.kernel.world import Flight, Item, World, with_versions
@@ -37,11 +40,15 @@ FAULTS: Final = frozenset(["crash", "conflict", "error", "throttle", "timeout", 
 """Faults that this is right for: those that befall a call that is not left out, and crashes. Others move views."""
 
 
+Place = Any
+"""A node of the trie of outcomes, or, where the trie is not kept, a digest of the way there."""
+
+
 class Settled(NamedTuple):
     """A reconcile that changes nothing: its end in the trie of outcomes, and what it read on its way there."""
 
     item: Item
-    end: Node
+    end: Place
     first: int
     """The reads but the last, as a set of bits."""
     all: int
@@ -54,18 +61,17 @@ class Settler:
     def __init__(self, system: System, log: Log) -> None:
         self.system = system
         self.log = log
-        self.wrong: set[Node] = set()
+        self.wrong: set[Place] = set()
         """Ends and places of reads that are not to be guessed again."""
         self.stubborn: set[Item] = set()
         """Items that are never settled again."""
         self.looked: tuple[Item, int, int] | None = None
         """Whose reconcile was looked at last, from which call to which: where a finding showed."""
         self._listed: tuple[object, dict[int, frozenset[Key]]] = (None, {})
-        self._known: dict[Node, Settled] = {}
+        self._known: dict[Place, tuple[int, Settled]] = {}
         self._list: list[Settled] = []
-        self._number: dict[Node, int] = {}
-        self._forced: dict[Node, int] = {}
-        self._nodes: list[tuple[Node, int]] = []
+        self._forced: dict[Place, int] = {}
+        self._nodes: list[tuple[Place, int]] = []
         self._states, self._settled = array("I"), array("I")
         self._read_states, self._reads = array("I"), array("I")
 
@@ -83,16 +89,18 @@ class Settler:
             if flight.waiting is None and not flight.wrote:
                 found = self._judged(world, item, flight)
                 if found is not None:
+                    number, end = found
                     del world.flights[item]
-                    world.finish(item, _result(found.end), found.end.memory)
-                    out.append(self._number[found.end])
+                    world.finish(item, _result(end), end.memory)
+                    out.append(number)
         for item in list(world.pending):
             if item not in world.flights:
                 found = self._judged(world, item, None)
                 if found is not None:
+                    number, end = found
                     world.take(item)
-                    world.finish(item, _result(found.end), found.end.memory)
-                    out.append(self._number[found.end])
+                    world.finish(item, _result(end), end.memory)
+                    out.append(number)
         return out
 
     def note(self, state: int, settled: list[int]) -> None:
@@ -101,13 +109,21 @@ class Settler:
             self._states.append(state)
             self._settled.append(number)
 
-    def _judged(self, world: World, item: Item, flight: Flight | None) -> Settled | None:
-        """The reconcile of an item, if it changes nothing from here and may be settled."""
+    def _place(self, node: Node) -> Place:
+        """What stands for a node, in this search and in those that follow it."""
+        if self.system.reexec.memo:
+            return node
+        start = orjson.dumps(node.memory, option=SORTED)
+        return digest(node.loop, node.key, start, *[outcome.concrete for outcome in node.journal()])
+
+    def _judged(self, world: World, item: Item, flight: Flight | None) -> tuple[int, Node] | None:
+        """The reconcile of an item, if it changes nothing from here and may be settled: its number and its end."""
         if item in self.stubborn or not self._comes_back(world, item):
             return None
         system, loop = self.system, item[0]
         node = system.reexec.root(loop, item[1], world.memory.get(loop))
-        through = flight is None or node is flight.node
+        wanted = None if flight is None else self._place(flight.node)
+        through = wanted is None or self._place(node) == wanted
         versions: dict[Key, tuple[Object, ...]] = {}
         effects: list[Effect] = []
         due: int | None = None
@@ -125,15 +141,16 @@ class Settler:
             outcome = outcome_of(value, system.canon, versions)
             node = system.reexec.advance(node, outcome)
             versions = with_versions(versions, value)  # type: ignore[assignment]
-            through = through or (flight is not None and node is flight.node)
-        if not through or node in self.wrong or not self._is_nothing(world, item, _result(node), node, due):
+            through = through or self._place(node) == wanted
+        place = self._place(node)
+        if not through or place in self.wrong or not self._is_nothing(world, item, _result(node), node, due):
             return None
-        found = self._known.get(node)
+        found = self._known.get(place)
         if found is None:
-            found = self._keep(item, node, effects)
-        return found
+            found = self._known[place] = self._keep(item, node, place, effects)
+        return found[0], node
 
-    def _keep(self, item: Item, node: Node, effects: list[Effect]) -> Settled:
+    def _keep(self, item: Item, node: Node, place: Place, effects: list[Effect]) -> tuple[int, Settled]:
         reads = [1 << self.log.read(item, effect) for effect in effects]
         first = 0
         for bit in () if self.system.atomic else reads[:-1]:
@@ -141,10 +158,9 @@ class Settler:
         everything = 0
         for bit in (*reads, *[1 << self.log.read(item, None, name) for name in _result(node).names]):
             everything |= bit
-        found = self._known[node] = Settled(item, node, first, everything)
-        self._number[node] = len(self._list)
+        found = Settled(item, place, first, everything)
         self._list.append(found)
-        return found
+        return len(self._list) - 1, found
 
     def _is_nothing(self, world: World, item: Item, result: Result, node: Node, due: int | None) -> bool:
         """Whether a reconcile that wrote nothing leaves nothing behind but, perhaps, the same timer as at any time."""
@@ -181,17 +197,20 @@ class Settler:
         for item in sorted(world.flights):
             flight = world.flights[item]
             node, effect = flight.node, flight.node.effect
-            if effect is None or flight.waiting is not None or node in self.wrong:
+            if effect is None or flight.waiting is not None:
+                continue
+            place = self._place(node)
+            if place in self.wrong:
                 continue
             if flight.wrote and "crash" in self._left(world):
                 continue  # its end would hide a crash
             if effect.op in ("get", "list"):
                 if effect.fresh and (system.lag or self._left(world)):
                     continue
-                number = self._forced.get(node)
+                number = self._forced.get(place)
                 if number is None:
-                    number = self._forced[node] = len(self._nodes)
-                    self._nodes.append((node, 1 << self.log.read(item, effect)))
+                    number = self._forced[place] = len(self._nodes)
+                    self._nodes.append((place, 1 << self.log.read(item, effect)))
                 self._read_states.append(state)
                 self._reads.append(number)
             elif not self._fixed(world, effect):
@@ -232,9 +251,9 @@ class Settler:
                 if rounds >= ROUNDS:
                     self.stubborn.add(settled.item)
         for state, number in zip(self._read_states, self._reads, strict=True):
-            node, bit = self._nodes[number]
+            place, bit = self._nodes[number]
             if futures[state] & bit:
-                self.wrong.add(node)
+                self.wrong.add(place)
         return len(self.wrong) > before
 
     def again(self, log: Log) -> Settler:
