@@ -88,11 +88,11 @@ def test_a_replay_that_does_not_end_at_rest_judges_no_convergence(run):
     file = Path(replays(out)[0])
     code, again, _ = run(None, "scenarios.py", "--replay", file)
     assert code == 0, "only one of two that can move moves in it"
-    assert "one: replayed 3 steps; the run is not at rest at the end, so 'converges' is not judged\n" in again
+    assert "one: replayed 5 steps; the run is not at rest at the end, so 'converges' is not judged\n" in again
     assert "holds" not in again and "memo hits" not in again
     file.write_text("\n".join(file.read_text().splitlines()[:-2]) + "\n")
     _, again, _ = run(None, "scenarios.py", "--replay", file)
-    assert "one: replayed 1 step; the run is not at rest" in again
+    assert "one: replayed 3 steps; the run is not at rest" in again
 
 
 def test_a_replay_without_a_claim_of_convergence(run):
