@@ -55,7 +55,12 @@ def scenario(deployments: int = 2, replicas: int = 2) -> Scenario:
 def measure(lag: int, transitions: int, memo: bool) -> bool:
     """One search; prints its figures and says whether the gates hold."""
     explorer = Explorer(
-        scenario(), Bounds(lag=lag, max_transitions=transitions), read_memo=memo, write_memo=memo, twice=memo, settle=False
+        scenario(),
+        Bounds(lag=lag, max_transitions=transitions),
+        read_memo=memo,
+        write_memo=memo,
+        twice=memo,
+        settle=False,
     )
     start = time.process_time()
     verdict = explorer.run()

@@ -476,6 +476,7 @@ def _merged(current: Frozen | None, started: Frozen | None, ended: Frozen | None
 
 
 def with_versions(versions: Mapping[Key, tuple[Object, ...]], value: Any) -> Mapping[Key, tuple[Object, ...]]:
+    """The versions that a reconcile has met, after the outcome of its next call."""
     objects = value if isinstance(value, tuple) else (value,)
     out: dict[Key, tuple[Object, ...]] | None = None
     for obj in objects:
