@@ -187,6 +187,63 @@ async def test_connections_over_the_limit_get_503() -> None:
 
 
 @in_loop
+async def test_strangers_make_room_for_others() -> None:
+    """A flood of connections over which nobody says who they are does not keep out somebody who does."""
+
+    async def handler(request: Request) -> Response:
+        request.known = request.headers.get("authorization") == "me"
+        return Response(200, (), b"yes" if request.known else b"no")
+
+    asking = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: me\r\n\r\n"
+    async with await serve(handler, limits=Limits(connections=8, strangers=4)) as server:
+        admin = await connect(server)
+        admin[1].write(asking)
+        assert (await read_response(admin[0]))[2] == b"yes"
+        flood = [await connect(server) for _ in range(40)]
+        flood[-1][1].write(asking.replace(b"me", b"you"))  # who asks, and is not known, is a stranger as before
+        assert (await read_response(flood[-1][0]))[2] == b"no"
+        await until(lambda: server.connections == 5)
+        assert await flood[0][0].read() == b""  # cut: the oldest had to go
+        later = await connect(server)
+        later[1].write(asking)
+        assert (await read_response(later[0]))[2] == b"yes"
+        admin[1].write(asking)
+        assert (await read_response(admin[0]))[2] == b"yes"
+        known = [later, admin]
+        for _ in range(3):
+            known.append(await connect(server))
+            known[-1][1].write(asking)
+            assert (await read_response(known[-1][0]))[2] == b"yes"
+        more = [await connect(server) for _ in range(4)]
+        for reader, writer in known:
+            writer.write(asking)
+            assert (await read_response(reader))[2] == b"yes"
+        for _, writer in [*flood, *known, *more]:
+            writer.close()
+        await until(lambda: server.connections == 0)
+
+
+@in_loop
+async def test_whose_request_is_in_flight_goes_last() -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        begun.set()
+        await go.wait()
+        return Response(200, (), b"done")
+
+    async with await serve(handler, limits=Limits(strangers=3)) as server:
+        first = await connect(server)
+        first[1].write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        await begun.wait()
+        flood = [await connect(server) for _ in range(20)]
+        go.set()
+        assert (await read_response(first[0]))[2] == b"done"
+        for _, writer in [first, *flood]:
+            writer.close()
+
+
+@in_loop
 async def test_beyond_the_refusals_connections_are_just_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "REFUSALS", 1)
     async with await serve(echo, limits=Limits(connections=1)) as server:

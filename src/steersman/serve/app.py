@@ -205,6 +205,8 @@ class App:
             raise errors.ApiError(405, "MethodNotAllowed", NOT_ALLOWED, errors.Details())
         if segments == ["openapi", "v2"]:
             return await self._current()[3].answer(request)
+        if segments[:2] == ["openapi", "v3"]:
+            return await self._current()[2].answer("/".join(segments[2:]), request)
         return self._document(request, segments)
 
     def _current(self) -> tuple[Served, Discovery, OpenApi, OpenApiV2]:
@@ -223,7 +225,7 @@ class App:
     # -- paths that are no resources ---------------------------------------------------------------------------
 
     def _document(self, request: Request, segments: list[str]) -> Response:
-        _, discovery, openapi, _ = self._current()
+        discovery = self._current()[1]
         discovers = segments[:1] in (["api"], ["apis"])
         version = discovery_of(request.headers.get("accept")) if discovers else ""
         body: bytes | None = None
@@ -248,8 +250,6 @@ class App:
                 body = discovery.resources(group, version) if group else None
             case ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"]:
                 return issuer.answer(segments, self.backend.signer, self.url)
-            case ["openapi", "v3", *rest]:
-                return openapi.answer("/".join(rest), request)
             case []:
                 roots = ["/api", "/apis", *self.health.paths(), "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
                 body = orjson.dumps({"paths": roots})

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
-from email.utils import formatdate
 from math import inf
 
-from steersman.serve.limits import Limits
+from steersman.serve.hub import Hub
 from steersman.serve.message import Request, Response, response_head, status_response
-from steersman.serve.reader import BODY, FRESH, HEAD, IDLE, Reader, Screen
+from steersman.serve.reader import BODY, FRESH, HEAD, IDLE, Reader
 from steersman.serve.streams.pipe import Pipe
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 log = logging.getLogger("steersman.serve.http")
 
@@ -52,47 +47,6 @@ CLOSE_SECONDS = 5.0
 CLOSE_SECONDS_AT_SHUTDOWN = 0.5
 
 
-@dataclass(slots=True, eq=False)
-class Hub:
-    """What the connections of one server share."""
-
-    handler: Handler
-    limits: Limits
-    loop: asyncio.AbstractEventLoop
-    connections: set[Connection] = field(default_factory=set)
-    draining: bool = False
-    empty: asyncio.Event = field(default_factory=asyncio.Event)
-    screen: Screen | None = None
-    """Refuses a large request by its head: what nobody sends is not kept."""
-    _second: int = 0
-    _date: bytes = b""
-    _item: bytes = b""
-    _chunk: bytes = b""
-
-    def add(self, connection: Connection) -> None:
-        self.connections.add(connection)
-        self.empty.clear()
-
-    def forget(self, connection: Connection) -> None:
-        self.connections.discard(connection)
-        if not self.connections:
-            self.empty.set()
-
-    def date(self) -> bytes:
-        """The Date header line, made once a second."""
-        second = int(time.time())
-        if second != self._second:
-            self._second = second
-            self._date = f"date: {formatdate(second, usegmt=True)}\r\n".encode()
-        return self._date
-
-    def chunk(self, item: bytes) -> bytes:
-        """An item as a chunk of a body; of one that goes to many connections in turn, it is the same bytes."""
-        if item is not self._item:
-            self._item, self._chunk = item, b"%x\r\n%b\r\n" % (len(item), item)
-        return self._chunk
-
-
 class Connection(asyncio.Protocol):
     """Reading and answering go on side by side, so that the client's going away is noticed at once.
 
@@ -104,6 +58,8 @@ class Connection(asyncio.Protocol):
         self._hub = hub
         self._refusal = refusal
         self._transport: asyncio.Transport | None = None
+        self.handshake: asyncio.Task[None] | None = None
+        """What makes the transport."""
         self._reader: Reader | None = None
         self._tls = False
         self._peer: tuple[str, int] | None = None
@@ -210,9 +166,16 @@ class Connection(asyncio.Protocol):
             self._cut = True
             self._task.cancel()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self._task is not None
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+        elif self.handshake is not None:
+            self.handshake.cancel()
 
     # -- reading
 
@@ -319,6 +282,8 @@ class Connection(asyncio.Protocol):
                 raise TypeError(f"a response body is bytes or an async iterator, not {type(response.body)}")
             if (response.status == 101) != (response.takeover is not None and bool(request.upgrade)):
                 raise ValueError("a 101 hands over a connection whose client asked for it, and nothing else does")
+            if request.known:
+                self._hub.strangers.pop(self, None)
             response_head(response)  # which says what is wrong with it while it can still be another one
             return response
         except asyncio.CancelledError:

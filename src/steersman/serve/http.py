@@ -12,7 +12,8 @@ import ssl as tls
 from collections.abc import Sequence
 from types import TracebackType
 
-from steersman.serve.connection import Connection, Handler, Hub
+from steersman.serve.connection import Connection
+from steersman.serve.hub import Handler, Hub
 from steersman.serve.limits import Limits
 from steersman.serve.message import Headers, Query, Request, Response, status_response
 
@@ -150,6 +151,8 @@ class Server:
         """Begin a connection on an accepted socket; with TLS the handshake comes first."""
         hub = self._hub
         refusal = None
+        if len(hub.strangers) >= hub.limits.strangers:
+            hub.make_room()
         if len(hub.connections) >= hub.limits.connections:
             message = f"the server has its {hub.limits.connections} connections; try again later"
             refusal = status_response(503, message, headers=[("retry-after", "1")])
@@ -169,6 +172,7 @@ class Server:
             hub.forget(connection)
 
         task = hub.loop.create_task(self._shake_hands(sock, connection))
+        connection.handshake = task
         self._handshakes.add(task)
         task.add_done_callback(attached)
 

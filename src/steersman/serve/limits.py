@@ -35,5 +35,8 @@ class Limits:
     upgraded_idle_seconds: float = 4 * 3600.0
     # Connections at a time; further ones are told 503. Costs about 20 KB each, with TLS 100 KB.
     connections: int = 8192
+    # Of these, such over which nobody has said yet who they are. When one more comes, the oldest of them has to go: so
+    # a flood of strangers never keeps out who is known, and one becomes known with the first request.
+    strangers: int = 4096
     # Time for requests in flight after the start of a shutdown; systemd and kubelet kill at 30 s and more.
     grace_seconds: float = 10.0

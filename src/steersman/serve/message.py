@@ -140,6 +140,8 @@ class Request:
     upgrade: str = ""
     """The protocol that the client asks to change to, in lower case, where that can be granted: a Response with a
     `takeover` answers it. Such a connection serves no further request."""
+    known: bool = False
+    """Whether it turned out to be somebody's whom the server knows."""
     labels: tuple[str, ...] = ()
     """What the request turned out to ask for, as it is counted (`telemetry.Asked`)."""
     trail: Any = field(default=None, repr=False)

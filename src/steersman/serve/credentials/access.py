@@ -58,6 +58,7 @@ class Access:
     def user_of(self, request: Request, ask: Ask) -> User:
         """Who sent a request, or whom it may act as for what it asks. Raises ApiError 401; 403 for impersonation."""
         user = self._authenticate(request)
+        request.known = user.name != ANONYMOUS
         trail = request.trail
         if trail is not None:
             trail.received(user, ask)

@@ -20,6 +20,7 @@ from steersman.api import errors
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.patching.patched import accepted
 from steersman.api.schema import SchemaError
+from steersman.serve.aside import aside
 from steersman.serve.documents.openapi_schema import Components, name_of, ref
 from steersman.serve.documents.overlay import laid_over, overlays, overlays_digest
 from steersman.serve.message import Request, Response
@@ -97,11 +98,13 @@ class OpenApi:
         self._bodies: dict[str, bytes] = {}
         self._index: bytes | None = None
 
-    def answer(self, path: str, request: Request) -> Response:
-        """`/openapi/v3` and what is below it. Raises ApiError 404."""
+    async def answer(self, path: str, request: Request) -> Response:
+        """`/openapi/v3` and what is below it. What is not made yet is made beside the loop: a definition may have many
+        thousand fields. Raises ApiError 404."""
         if not path:
-            return Response(200, (("content-type", "application/json"),), self.index())
-        digest = self._digest(path)
+            index = await aside(self.index) if self._index is None else self._index
+            return Response(200, (("content-type", "application/json"),), index)
+        digest = self._digests.get(path) or await aside(self._digest, path)
         if not digest:
             raise errors.resource_not_found()
         tag = f'"{digest}"'
@@ -112,7 +115,8 @@ class OpenApi:
         if tag in request.headers.get("if-none-match"):
             return Response(304, (("etag", tag), *caching))
         headers = (("content-type", "application/json"), ("etag", tag), ("vary", "Accept"), *caching)
-        return Response(200, headers, self._body(path))
+        body = self._bodies.get(path)
+        return Response(200, headers, await aside(self._body, path) if body is None else body)
 
     def index(self) -> bytes:
         """Where each document is, with its hash."""
@@ -143,11 +147,12 @@ class OpenApi:
     def _digest(self, path: str) -> str:
         """The hash of a document; "" when there is none."""
         kinds = self._kinds(path)
-        if all(kind.origin is None for kind in kinds):
-            return _builtin_digest(path, kinds) if kinds else ""
+        if not kinds:
+            return ""
         found = self._digests.get(path)
         if found is None:
-            found = self._digests[path] = _hash(path, kinds)
+            builtin = all(kind.origin is None for kind in kinds)
+            found = self._digests[path] = _builtin_digest(path, kinds) if builtin else _hash(path, kinds)
         return found
 
     def _body(self, path: str) -> bytes:
