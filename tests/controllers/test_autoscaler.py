@@ -2,7 +2,7 @@
 
 import pytest
 
-from steersman.controllers.autoscaler import HorizontalPodAutoscaler
+from steersman.controllers.autoscaler import PERIOD, HorizontalPodAutoscaler
 from steersman.kernel.effect import MICRO
 from steersman.kernel.object import Key
 from steersman.nodes.usage import ask
@@ -22,6 +22,7 @@ def autoscaler(name="web", metrics=(CPU,), low=1, high=10, target=None, **spec):
 def world(*objects, replicas=2, users=(), external=ask, **options):
     w = make([HorizontalPodAutoscaler], [deployment(replicas), *objects], users, external=external, **options)
     client(w).patch_status(Key("apps", "Deployment", "default", "web"), {"replicas": replicas})
+    w.now += PERIOD * MICRO  # it is no longer new: what goes wrong is told
     return w
 
 
@@ -102,6 +103,18 @@ def test_down_after_the_window():
     assert replicas(w) == 2 and conditions(w)["AbleToScale"] == ("True", "ScaleDownStabilized")
     assert replicas(later(w, 270)) == 2
     assert replicas(later(w, 60)) == 1
+
+
+def test_a_new_one_says_nothing_of_what_may_still_come():
+    w = make([HorizontalPodAutoscaler], [deployment(1), autoscaler()], external=ask)
+    settle(w)
+    assert "conditions" not in one(w, HPA).status
+    add_pods(w, "100m")
+    later(w, PERIOD)
+    assert replicas(w) == 2 and conditions(w)["ScalingActive"] == ("True", "ValidMetricFound")
+    w = make([HorizontalPodAutoscaler], [deployment(1), autoscaler()], external=ask)
+    later(settle(w), PERIOD)
+    assert conditions(w)["ScalingActive"] == ("False", "FailedGetResourceMetric")
 
 
 def test_bounds():
@@ -202,7 +215,7 @@ def test_pods_object_and_external_metrics():
             "External",
             {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1"}},
             "FailedGetExternalMetric",
-            "failed to get external metric q: unable to get external metric default/q/nil: unable to fetch metrics "
+            "count: unable to get external metric default/q/nil: unable to fetch metrics "
             "from external metrics API: the server could not find the requested resource (get q.external.metrics.",
         ),
         (

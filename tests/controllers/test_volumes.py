@@ -52,6 +52,8 @@ def key(kind, name):
     return Key("", kind, "default" if kind.endswith("Claim") else "", name)
 
 
+GETTING = 'error getting deleter volume plugin for volume "v"'
+NEAR = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}
 CLAIM, VOLUME = key("PersistentVolumeClaim", "c"), key("PersistentVolume", "v")
 
 
@@ -107,15 +109,44 @@ def test_a_volume_that_comes_later_is_found():
     assert pvc(w).status.phase == "Bound"
 
 
-@pytest.mark.parametrize(("policy", "left"), [("Retain", "Released"), ("Delete", "Released"), ("Recycle", "Failed")])
+@pytest.mark.parametrize(("policy", "left"), [("Retain", "Released"), ("Delete", "Failed"), ("Recycle", "Failed")])
 def test_a_volume_whose_claim_is_gone(policy, left):
     w = settle(world(claim(), volume(persistentVolumeReclaimPolicy=policy)))
     client(w).delete(CLAIM)
     settle(w)
-    assert pvc(w) is None and pv(w).status.phase == left  # to delete it is its own provisioner's part
+    assert pvc(w) is None and pv(w).status.phase == left
     client(w).create(claim())
     settle(w)
     assert pvc(w).status.phase == "Pending"  # another incarnation
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ({"hostPath": {"path": "/x"}}, "host_path deleter only supports /tmp/.+ but received provided /x"),
+        ({"hostPath": {"path": "/tmp/x"}}, None),
+        ({"nfs": {"path": "/", "server": "s"}}, f"{GETTING}: no deletable volume plugin matched"),
+        ({"local": {"path": "/x"}}, f"{GETTING}: no volume plugin matched"),
+    ],
+)
+def test_who_deletes_a_volume_says_so(kind, message):
+    body = volume(persistentVolumeReclaimPolicy="Delete")
+    del body["spec"]["hostPath"]
+    if "local" in kind:
+        kind["nodeAffinity"] = NEAR
+    w = settle(world(claim(), {**body, "spec": {**body["spec"], **kind}}))
+    client(w).delete(CLAIM)
+    settle(w)
+    found = pv(w)
+    assert (found is None and message is None) or (found.status.phase, found.status.message) == ("Failed", message)
+
+
+def test_an_outside_provisioner_deletes_its_volumes_itself():
+    body = volume(persistentVolumeReclaimPolicy="Delete")
+    body["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "example.com/disk"}
+    w = settle(world(claim(), body))
+    client(w).delete(CLAIM)
+    assert pv(settle(w)).status.phase == "Released"
 
 
 def test_a_claim_whose_volume_is_gone_is_lost():

@@ -67,7 +67,7 @@ def test_a_time_does_not_count_in_the_rows_own_place(rule):
     def build(time, key):
         root = {}
         node = root
-        *inner, last = rule.path.replace("[]", ".[]").split(".")
+        *inner, last = rule.steps
         for at, name in enumerate(inner):
             below = [] if inner[at + 1 : at + 2] == ["[]"] else {}
             if name == "[]":
@@ -76,7 +76,7 @@ def test_a_time_does_not_count_in_the_rows_own_place(rule):
                 node[name] = below
             node = below
         node[last] = time
-        return obj(key, meta=root.get("metadata"), status=root.get("status"))
+        return obj(key, meta=root.get("metadata"), spec=root.get("spec"), status=root.get("status"))
 
     key = WEB if rule.gk is None else Key(*rule.gk, "default", "web")
     early, late = build("2026-01-01T00:00:00Z", key), build("2027-02-03T04:05:06Z", key)
@@ -84,6 +84,13 @@ def test_a_time_does_not_count_in_the_rows_own_place(rule):
     assert not same(early, late, Canon(())), "the table switched off"
     other = Key("x.io", "Other", "default", "web")
     assert same(build("2026-01-01T00:00:00Z", other), build("2027-02-03T04:05:06Z", other)) == (rule.gk is None)
+
+
+def test_what_may_be_absent_is_the_same_as_what_is_there_and_leaves_nothing_behind():
+    canon = Canon((Rule(None, 'metadata.annotations."a.io/b"', "absent", "for people"),))
+    plain, other = obj(meta={}), obj(meta={"annotations": {"c": "d"}})
+    assert same(plain, obj(meta={"annotations": {"a.io/b": "1"}}), canon)
+    assert same(other, obj(meta={"annotations": {"a.io/b": "1", "c": "d"}}), canon) and not same(plain, other, canon)
 
 
 def test_that_deletion_began_counts():

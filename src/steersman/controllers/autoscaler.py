@@ -8,7 +8,8 @@ does not) of the measurement. What answers by itself, everywhere, is `nodes.usag
 resources that pods on virtual nodes say they use. A driver in run, or a model in check, can answer anything.
 
 Source of the facts: Kubernetes 1.36, pkg/controller/podautoscaler (horizontal.go, metrics/client.go), with the default
-flags of kube-controller-manager. The alpha feature HPAScaleToZero is off.
+flags of kube-controller-manager. The alpha feature HPAScaleToZero is off. What differs: a new autoscaler is looked at
+at once, and not only after PERIOD.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from steersman.api.kinds import Kind, UnknownKind
 from steersman.api.select import LabelSelector
 from steersman.controllers import replica_count
 from steersman.controllers.conditions import find
+from steersman.controllers.go_text import selector_text
 from steersman.controllers.replica_count import Measured, NoCount, Tolerance
 from steersman.controllers.scaling_pace import Pace
 from steersman.kernel.effect import Event
@@ -135,6 +137,8 @@ class _Look:
         self.before = hpa.get("status") or EMPTY
         self.conditions = [dict(each) for each in self.before.get("conditions") or ()]
         self.metrics: list[Any] = []
+        self.young = not c.after(hpa["metadata"]["creationTimestamp"], PERIOD)
+        """Kubernetes looks for the first time after PERIOD. What goes wrong before is not told: it may still come."""
 
     def take(self) -> None:
         """See `HorizontalPodAutoscaler.reconcile`."""
@@ -142,6 +146,8 @@ class _Look:
         try:
             scale = Scale(self.c, ref, self.namespace)
         except Halt as halt:
+            if self.young:
+                return
             self.say("Warning", "FailedGetScale", str(halt))
             message = f"the HPA controller was unable to get the target's current scale: {halt}"
             self.condition("AbleToScale", "False", "FailedGetScale", message)
@@ -153,6 +159,8 @@ class _Look:
         try:
             wanted, reason = self.decided(scale)
         except Halt as halt:
+            if self.young:
+                return
             self.write(scale.replicas, self.before.get("desiredReplicas", 0))
             self.say("Warning", "FailedComputeMetricsReplicas", str(halt))
             return
@@ -197,25 +205,26 @@ class _Look:
     def from_metrics(self, scale: Scale) -> tuple[int, str]:
         """The largest count that any metric asks for, and its name. Raises `Halt`."""
         found = self.pods(scale)
-        best, name, bad, first = 0, "", 0, ("", "")
+        best, name, bad = 0, "", 0
+        first: tuple[Json, NoCount] = EMPTY, NoCount("")
         specs = self.hpa["spec"].get("metrics") or ()
         for spec in specs:
             try:
                 replicas, named, status = _Metric(self, spec, scale, found).count()
             except NoCount as problem:
-                reason = REASONS[spec["type"]]
-                self.say("Warning", reason, str(problem))
+                self.say("Warning", REASONS[spec["type"]], str(problem))
                 self.metrics.append({"type": ""})
-                first = first if bad else (reason, str(problem))
+                first = first if bad else (spec, problem)
                 bad += 1
                 continue
             self.metrics.append(status)
             if best == 0 or replicas > best:
                 best, name = replicas, named
         if bad >= len(specs) or (bad and best < scale.replicas):
-            message = f"the HPA was unable to compute the replica count: {first[1]}"
-            self.condition("ScalingActive", "False", first[0], message)
-            what = _outer(first[1], specs, first[0])
+            spec, fault = first
+            message = f"the HPA was unable to compute the replica count: {fault}"
+            self.condition("ScalingActive", "False", REASONS[spec["type"]], message)
+            what = _outer(fault.outer, spec)
             raise Halt(f"invalid metrics ({bad} invalid out of {len(specs)}), first error is: {what}")
         message = f"the HPA was able to successfully calculate a replica count from {name}"
         self.condition("ScalingActive", "True", "ValidMetricFound", message)
@@ -274,7 +283,8 @@ class _Look:
 
     def say(self, type_: str, reason: str, message: str) -> None:
         """An event about the autoscaler."""
-        self.c.event(self.hpa, type_, reason, message, SOURCE)
+        if not self.young or type_ == "Normal":
+            self.c.event(self.hpa, type_, reason, message, SOURCE)
 
     def write(self, current: int, desired: int, scaled: bool = False, kept: bool = False) -> None:
         """Writes the status, if it says anything new. `kept`: the metrics of the last look stay."""
@@ -292,17 +302,16 @@ class _Look:
             self.c.update_status({**self.hpa, "status": after})
 
 
-def _outer(problem: str, specs: Any, reason: str) -> str:
+def _outer(problem: str, spec: Json) -> str:
     """The error of a metric as it is told further out: with the kind of metric before it."""
-    spec = next((each for each in specs if REASONS[each["type"]] == reason), EMPTY)
-    kind = spec.get("type")
+    kind = spec["type"]
     if kind == "Resource":
         return f"failed to get {spec['resource']['name']} resource metric value: {problem}"
     if kind == "ContainerResource":
         return f"failed to get {spec['containerResource']['container']} container metric value: {problem}"
     if kind == "External":
         return f"failed to get {spec['external']['metric']['name']} external metric value: {problem}"
-    return f"failed to get {str(kind).lower()} metric value: {problem}"
+    return f"failed to get {kind.lower()} metric value: {problem}"
 
 
 class _Metric:
@@ -374,7 +383,7 @@ class _Metric:
         metric, name = self.spec["metric"], self.spec["metric"]["name"]
         about = self.spec.get("describedObject")
         total, value = self._total(), self.target.get("value")
-        named = f"external metric {name}({_go_selector(metric.get('selector'))})"
+        named = f"external metric {name}({selector_text(metric.get('selector'))})"
         if value is not None:
             count = replica_count.from_value(
                 self.found, self.scale.replicas, total, quantity.milli(value), self.tolerance
@@ -404,15 +413,15 @@ class _Metric:
                 raise NoCount("no metrics returned from external metrics API")
             return sum(quantity.milli(each) for each in values)
         except NoCount as problem:
-            if about is not None:
-                text = f"unable to get metric {name}: {problem} on {about['kind']} {namespace}/{about['name']}"
-                per = "averageValue" in self.target
-                raise NoCount(f"failed to get {name} object metric: {text}" if per else text) from None
-            selector = _go_selector(metric.get("selector"))
-            text = f"unable to get external metric {namespace}/{name}/{selector}: {problem}"
             per = "averageValue" in self.target
+            if about is not None:
+                # Kubernetes' words in Kubernetes' order: the error comes last
+                text = f"unable to get metric {name}: {about['kind']} on {namespace} {about['name']}/{problem}"
+                raise NoCount(text, f"failed to get {name} object metric: {text}" if per else text) from None
+            selector = selector_text(metric.get("selector"))
+            text = f"unable to get external metric {namespace}/{name}/{selector}: {problem}"
             head = f"failed to get {name} external metric" if per else f"failed to get external metric {name}"
-            raise NoCount(f"{head}: {text}") from None
+            raise NoCount(text, f"{head}: {text}") from None
 
     def _of_pods(self, resource: str, container: str) -> dict[str, Measured]:
         """What each pod, or one container of it, uses. Raises `NoCount`."""
@@ -471,13 +480,3 @@ def _tolerance(behavior: Json | None) -> Tolerance:
         if text is not None:
             given[field] = quantity.parse(text).nano / quantity.NANO
     return Tolerance(**given)
-
-
-def _go_selector(selector: Json | None) -> str:
-    """A LabelSelector pointer as Go's %+v shows it."""
-    if selector is None:
-        return "nil"
-    labels = " ".join(f"{name}:{value}" for name, value in sorted((selector.get("matchLabels") or EMPTY).items()))
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{}},}}"
-    )

@@ -3,7 +3,6 @@
 Source of the facts: Kubernetes 1.36, pkg/controller/cronjob. What differs: the CronJob is read live, its Jobs are those
 whose owner it is by uid, and when it is due is asked with `c.after`, not computed from the raw time. No event tells of
 a start that was missed by more than startingDeadlineSeconds (in Kubernetes that branch cannot be reached either).
-References to active Jobs have no resourceVersion, which nobody uses and which would make each state of a check another.
 """
 
 from __future__ import annotations
@@ -250,7 +249,7 @@ class Turn:
 
 def _reference(job: Json) -> dict[str, str]:
     meta = job["metadata"]
-    parts = {part: meta[part] for part in ("namespace", "name", "uid")}
+    parts = {part: meta[part] for part in ("namespace", "name", "uid", "resourceVersion")}
     return {"apiVersion": "batch/v1", "kind": "Job", **parts}
 
 

@@ -14,9 +14,9 @@ from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
 from steersman.api.eviction import ALLOWED, covers, is_ready, with_allowed
 from steersman.api.kinds import UnknownKind
-from steersman.api.select import LabelSelector
 from steersman.controllers import owned, pods
 from steersman.controllers.conditions import condition, find, without
+from steersman.controllers.go_text import selector_text
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -201,7 +201,7 @@ def _expected(c: Client, budget: Json, covered: list[Any]) -> int:
             budget,
             "Warning",
             "UnmanagedPods",
-            UNMANAGED.format(LabelSelector.compile(budget["spec"]["selector"])),
+            UNMANAGED.format(selector_text(budget["spec"]["selector"])),
             SOURCE,
         )
     return sum(scales.values())
@@ -269,6 +269,5 @@ def _clear(c: Client, pod: Json) -> None:
     target = None if owned.is_terminating(pod) else _target(status)
     if target is None or not c.after(target["lastTransitionTime"], DELETION_SECONDS):
         return
-    cleared = {"type": TARGET, "status": "False", "lastProbeTime": None, "lastTransitionTime": c.timestamp()}
-    conditions = [cleared if each["type"] == TARGET else each for each in status["conditions"]]
+    conditions = pods.with_condition(c, pod, TARGET, "False", "", "")
     c.patch(key_of(pod), {"status": {"conditions": conditions}}, "status", rv=pod["metadata"]["resourceVersion"])

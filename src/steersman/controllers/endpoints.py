@@ -1,8 +1,7 @@
 """The Endpoints controller: one object for a Service, with the addresses of its pods packed into subsets.
 
 Source of the facts: Kubernetes 1.36, pkg/controller/endpoint and pkg/api/v1/endpoints (RepackSubsets). What differs:
-subsets and ports are in the order of their contents, which Kubernetes sorts by a hash of Go's representation; and the
-annotation endpoints.kubernetes.io/last-change-trigger-time, a measure of this controller's speed, is not written.
+subsets and ports are in the order of their contents, which Kubernetes sorts by a hash of Go's representation.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import ApiError
 from steersman.api.eviction import is_ready
-from steersman.controllers import owned, serving
+from steersman.controllers import owned, serving, trigger_time
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -57,12 +56,15 @@ class EndpointsController(Controller):
             return
         if not serving.is_served(service):
             return
-        subsets = packed(_subsets(c, service))
+        listed = c.list("v1/Pod", key.namespace, labels={"matchLabels": service["spec"]["selector"]})
+        pods = [pod for pod in listed if serving.may_serve(pod) and not owned.is_terminating(pod)]
+        subsets = packed(_subsets(service, pods))
         wanted = _labels(service)
         left = truncated(subsets)
         if current is not None and _same(current, left, wanted, left is not subsets):
             return
-        notes = dict((EMPTY if current is None else current["metadata"].get("annotations")) or EMPTY)
+        since = trigger_time.since(service, pods, None if current is None else _written(current))
+        notes = trigger_time.noted(None if current is None else current["metadata"].get("annotations"), since)
         notes.pop(OVER_CAPACITY, None)
         if left is not subsets:
             notes[OVER_CAPACITY] = TRUNCATED
@@ -92,6 +94,16 @@ def _write(c: Client, current: Json | None, body: dict[str, Any]) -> None:
         raise
 
 
+def _written(current: Json) -> dict[str, bool]:
+    """The pods there are addresses of, by uid, and which of them are said to be ready."""
+    return {
+        (address.get("targetRef") or EMPTY).get("uid", ""): field == "addresses"
+        for subset in current.get("subsets") or ()
+        for field in ("addresses", "notReadyAddresses")
+        for address in subset.get(field) or ()
+    }
+
+
 def _labels(service: Json) -> dict[str, str]:
     labels = dict(service["metadata"].get("labels") or EMPTY)
     labels.pop(serving.HEADLESS_LABEL, None)
@@ -107,13 +119,11 @@ def _same(current: Json, subsets: list[Any], labels: Mapping[str, str], over: bo
     return same_labels and marked == over and packed(current.get("subsets") or ()) == subsets
 
 
-def _subsets(c: Client, service: Json) -> list[Any]:
+def _subsets(service: Json, pods: Iterable[Json]) -> list[Any]:
     """One subset for each pod and port, not packed."""
     spec = service["spec"]
     out = []
-    for pod in c.list("v1/Pod", service["metadata"]["namespace"], labels={"matchLabels": spec["selector"]}):
-        if not serving.may_serve(pod) or owned.is_terminating(pod):
-            continue
+    for pod in pods:
         address = _address(service, pod)
         if address is None:
             continue

@@ -3,7 +3,7 @@
 Source of the facts: Kubernetes 1.36, pkg/controller/endpointslice and staging/src/k8s.io/endpointslice
 (reconciler.go, utils.go). As there, slices are changed as little as possible: what is no longer wanted goes, what is
 new fills slices that change anyhow, then one unchanged slice that has room, then new ones. What differs: there are no
-hints (trafficDistribution and the topology annotation have no effect) and no trigger time annotation.
+hints (trafficDistribution and the topology annotation have no effect).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steersman.api.controller import Controller, Find
 from steersman.api.endpoints import SERVICE_NAME
 from steersman.api.errors import ApiError
 from steersman.api.eviction import is_ready
-from steersman.controllers import owned, serving
+from steersman.controllers import owned, serving, trigger_time
 from steersman.kernel.effect import GK, Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
@@ -70,16 +70,26 @@ class EndpointSliceController(Controller):
         found = c.list("discovery.k8s.io/v1/EndpointSlice", key.namespace, labels=mine)
         known = [slice_ for slice_ in with_made(c, key, found) if not owned.is_terminating(slice_)]
         families = serving.families(service)
+        since = trigger_time.since(service, pods, _written(known) if known else None)
         missing: dict[str, None] = {}
         names = dict.fromkeys(pod["spec"].get("nodeName") or "" for pod in pods)
         nodes = {name: c.get(Key(*NODE, "", name)) for name in names}
         for family in families:
-            _Family(c, service, family, known).reconcile(pods, nodes, missing)
+            _Family(c, service, family, known, since).reconcile(pods, nodes, missing)
         for slice_ in known:
             if slice_["addressType"] not in families:
                 c.delete(slice_, uid=slice_["metadata"]["uid"])
         if missing:
             raise NodeMissing(f"Service {key.namespace}/{key.name}: no node for pods {', '.join(missing)}")
+
+
+def _written(slices: Iterable[Json]) -> dict[str, bool]:
+    """The pods there are endpoints of, by uid, and which of them are said to serve."""
+    return {
+        (endpoint.get("targetRef") or EMPTY).get("uid", ""): bool((endpoint.get("conditions") or EMPTY).get("serving"))
+        for slice_ in slices
+        for endpoint in slice_.get("endpoints") or ()
+    }
 
 
 def slice_woken(event: Event, manager: str, owner: GK) -> Iterable[Key]:
@@ -137,8 +147,8 @@ def remember(c: Client, place: str, written: Iterable[str]) -> None:
 class _Family:
     """The slices of one Service and address family."""
 
-    def __init__(self, c: Client, service: Json, family: str, known: list[Any]) -> None:
-        self.c, self.service, self.family = c, service, family
+    def __init__(self, c: Client, service: Json, family: str, known: list[Any], since: str) -> None:
+        self.c, self.service, self.family, self.since = c, service, family, since
         here = [slice_ for slice_ in known if slice_["addressType"] == family]
         uid = service["metadata"]["uid"]
         self.mine = [s for s in here if any(o["uid"] == uid for o in s["metadata"].get("ownerReferences") or ())]
@@ -225,6 +235,7 @@ class _Family:
                 "generateName": name_prefix(meta["name"]),
                 "namespace": meta["namespace"],
                 "labels": _labels(self.service),
+                "annotations": trigger_time.noted(None, self.since),
                 "ownerReferences": [owned.controller_ref({**self.service, "apiVersion": "v1", "kind": "Service"})],
             },
             "addressType": self.family,
@@ -234,6 +245,7 @@ class _Family:
 
     def _next(self, slice_: Any, ports: Any, endpoints: list[Any]) -> dict[str, Any]:
         meta = {**slice_["metadata"], "labels": _labels(self.service)}
+        meta["annotations"] = trigger_time.noted(meta.get("annotations"), self.since)
         meta.pop("managedFields", None)
         return {**slice_, "metadata": meta, "ports": ports, "endpoints": endpoints}
 

@@ -28,6 +28,7 @@ from steersman.controllers.endpointslice import (
     with_made,
     write,
 )
+from steersman.controllers.trigger_time import TRIGGER_TIME
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
@@ -39,7 +40,7 @@ SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 MAX_ADDRESSES: Final = 1000
 """Addresses mirrored of one subset (--mirroring-max-endpoints-per-subset)."""
 NOT_COPIED: Final = (
-    "endpoints.kubernetes.io/last-change-trigger-time",
+    TRIGGER_TIME,
     "kubectl.kubernetes.io/last-applied-configuration",
 )
 Group = tuple[str, tuple[Any, ...]]

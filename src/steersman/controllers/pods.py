@@ -79,5 +79,7 @@ def with_condition(c: Client, pod: Json, type_: str, status: str, reason: str, m
     old = before[place] if place < len(before) else EMPTY
     since = old.get("lastTransitionTime") if old.get("status") == status else c.timestamp()
     changed = {"type": type_, "status": status, "lastProbeTime": None, "lastTransitionTime": since}
+    if "generation" in pod["metadata"]:
+        changed["observedGeneration"] = pod["metadata"]["generation"]
     before[place : place + 1] = [{**changed, "reason": reason, "message": message} if reason else changed]
     return before

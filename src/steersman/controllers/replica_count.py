@@ -28,7 +28,11 @@ MAX_REPLICAS: Final = 2**31 - 1
 
 
 class NoCount(Exception):
-    """No number of replicas can be told; the text says why."""
+    """No number of replicas can be told; the text says why. `outer`: the same, as it is told further out."""
+
+    def __init__(self, text: str, outer: str = "") -> None:
+        super().__init__(text)
+        self.outer = outer or text
 
 
 class Tolerance(NamedTuple):

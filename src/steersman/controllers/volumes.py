@@ -16,19 +16,19 @@ from steersman.api.controller import Controller, Find
 from steersman.api.quantity import parse
 from steersman.api.references import claims_of
 from steersman.api.select import LabelSelector
+from steersman.controllers import volume_deletion
 from steersman.controllers.owned import is_terminating
 from steersman.controllers.protection import CLAIM, POD, VOLUME
+from steersman.controllers.volume_deletion import PROVISIONED_BY, VIRTUAL
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
 SOURCE: Final = "persistentvolume-controller"
-VIRTUAL: Final = "steersman.dev/virtual"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 PROVISIONERS: Final = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -270,13 +270,22 @@ def _reclaim(c: Client, volume: Json) -> None:
     if (volume.get("status") or EMPTY).get("phase") not in ("Released", "Failed"):
         volume = _phase(c, volume, "Released")
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
-    if policy == "Delete" and _notes(volume).get(PROVISIONED_BY) == VIRTUAL and not is_terminating(volume):
-        c.delete(volume, uid=volume["metadata"]["uid"])
+    if policy == "Delete" and volume_deletion.deletes_at_once(volume):
+        if not is_terminating(volume):
+            c.delete(volume, uid=volume["metadata"]["uid"])
+    elif policy == "Delete":
+        _give_up(c, volume, "VolumeFailedDelete", volume_deletion.problem(volume))
     elif policy == "Recycle":
-        text = "No recycler plugin found for the volume!"
-        if (volume.get("status") or EMPTY).get("phase") != "Failed":
-            c.event(volume, "Warning", "VolumeFailedRecycle", text, SOURCE)
-        _phase(c, volume, "Failed", text)
+        _give_up(c, volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+
+
+def _give_up(c: Client, volume: Json, reason: str, problem: str) -> None:
+    """Says, once, why the volume is not reclaimed; without a problem somebody else does it."""
+    if not problem:
+        return
+    if (volume.get("status") or EMPTY).get("phase") != "Failed":
+        c.event(volume, "Warning", reason, problem, SOURCE)
+    _phase(c, volume, "Failed", problem)
 
 
 def _unbind(c: Client, volume: Json) -> None:
@@ -424,6 +433,7 @@ def _ref(claim: Json) -> dict[str, Any]:
         "namespace": meta["namespace"],
         "name": meta["name"],
         "uid": meta["uid"],
+        "resourceVersion": meta["resourceVersion"],
     }
 
 

@@ -98,7 +98,7 @@ def mirrored(text: str) -> str:
 
 
 def same_json(a: Any, b: Any, how: Disturbed, tree: Any = None) -> bool:
-    """Whether two values are equal, where a disturbed generation or time may stand in a field the table allows it in
+    """Whether two values are equal, where a disturbed revision, generation or time may stand where the table has a row
     (`tree`: the table's rows from here on)."""
     if isinstance(a, dict) and isinstance(b, dict):
         rows = tree if isinstance(tree, dict) else {}
@@ -110,6 +110,8 @@ def same_json(a: Any, b: Any, how: Disturbed, tree: Any = None) -> bool:
         return True
     if how.generations and tree == "rank" and type(a) is int and type(b) is int:
         return abs(a - b) == GENERATION_SHIFT
+    if how.revisions and tree == "version" and isinstance(a, str) and isinstance(b, str):
+        return a.isdecimal() and b.isdecimal()
     if how.times and isinstance(tree, str) and tree != "rank" and isinstance(a, str) and isinstance(b, str):
         return RFC3339.fullmatch(a) is not None and RFC3339.fullmatch(b) is not None
     return False

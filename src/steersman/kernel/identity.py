@@ -10,6 +10,7 @@ Terms are 128-bit hashes of (component, slot, digest); a state's fingerprint is 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -44,16 +45,28 @@ def term(*parts: Any) -> int:
     return found
 
 
+_STEPS: Final = re.compile(r'"([^"]+)"|(\[\]|[^.\[\]"]+)')
+
+
 class Rule(NamedTuple):
-    """One row of the table. `path` starts at the object; `[]` stands for every item of a list."""
+    """One row of the table. `path` starts at the object; `[]` stands for every item of a list; a name with dots in it
+    stands in quotes."""
 
     gk: GK | None
     path: str
     action: str
-    """drop | rank | token | clip:N"""
+    """drop (its value, not that it is there) | version (so, of a resourceVersion that was read) | absent (as if it were
+    not there) | rank | token | clip:N"""
     why: str
 
+    @property
+    def steps(self) -> list[str]:
+        """The names on the path."""
+        return [quoted or name for quoted, name in _STEPS.findall(self.path)]
 
+
+SINCE: Final = 'metadata.annotations."endpoints.kubernetes.io/last-change-trigger-time"'
+"""When the change came about that an endpoint follows: a measure of speed."""
 TABLE: Final[tuple[Rule, ...]] = (
     Rule(None, "metadata.creationTimestamp", "drop", "order of creation is not order of anything a loop may rely on"),
     Rule(None, "metadata.deletionTimestamp", "token:set", "that deletion began counts, not when"),
@@ -67,6 +80,10 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule(("", "Pod"), "status.startTime", "drop", "for people"),
     Rule(("batch", "Job"), "status.startTime", "drop", "deadlines are read through c.after"),
     Rule(("batch", "Job"), "status.completionTime", "drop", "for people; delays are read through c.after"),
+    Rule(("batch", "CronJob"), "status.active[].resourceVersion", "version", "of a reference, which names by uid"),
+    Rule(("", "PersistentVolume"), "spec.claimRef.resourceVersion", "version", "of a reference, which names by uid"),
+    Rule(("", "Endpoints"), SINCE, "absent", "for people: whether it is there depends on what was seen before"),
+    Rule(("discovery.k8s.io", "EndpointSlice"), SINCE, "absent", "as with Endpoints"),
     Rule(("", "Pod"), "status.containerStatuses[].state.running.startedAt", "drop", "for people"),
     Rule(("", "Pod"), "status.containerStatuses[].state.terminated.startedAt", "drop", "for people"),
     Rule(("", "Pod"), "status.containerStatuses[].state.terminated.finishedAt", "drop", "for people"),
@@ -139,7 +156,7 @@ class Canon:
             for rule in self.table:
                 if rule.gk is None or rule.gk == gk:
                     node = tree
-                    *inner, last = rule.path.replace("[]", ".[]").split(".")
+                    *inner, last = rule.steps
                     for name in inner:
                         node = node.setdefault(name, {})
                     node[last] = rule.action
@@ -159,7 +176,11 @@ def _apply(value: Any, tree: Tree, counters: list[Any]) -> Any:
         if action is None:
             out[name] = item
         elif isinstance(action, dict):
-            out[name] = _apply(item, action, counters)
+            inner = _apply(item, action, counters)
+            if inner or not item:
+                out[name] = inner
+        elif action == "absent":
+            continue
         elif action == "rank":
             counters.append(item)
             out[name] = "#"
@@ -167,7 +188,7 @@ def _apply(value: Any, tree: Tree, counters: list[Any]) -> Any:
             out[name] = action
         elif action.startswith("clip:"):
             out[name] = min(item, int(action[5:])) if isinstance(item, int) else item
-        else:  # dropped: that it is there still counts
+        else:  # drop, version: that it is there still counts
             out[name] = "-"
     return out
 
