@@ -68,14 +68,16 @@ def make(
     controllers: Iterable[type[Controller]],
     objects: Iterable[dict[str, Any]],
     users: Iterable[UserStep] = (),
+    budgets: tuple[int, int] = (0, 0),
     **options: Any,
 ) -> World:
-    """A started world that holds these objects and a namespace."""
+    """A started world that holds these objects and a namespace. `budgets`: crashes and conflicts."""
     system = System(
         API.begin,
         loops=[Loop(cls, API) for cls in controllers],
         users=list(users),
         canon=Canon(managers=False),
+        budgets=dict(zip(("crashes", "conflicts"), budgets, strict=True)),
         refuse=lambda _, request: conflict(request.key.kind, request.key.name),
         **options,
     )
