@@ -270,7 +270,7 @@ class Explorer:
         return target, new
 
     def _add(self, world: World, parent: int, action: int, known: int = 0) -> tuple[int, bool]:
-        store = self._stores.setdefault(world.store.sum_canonical, len(self._stores))
+        store = self._stores.setdefault(world.contents, len(self._stores))
         return self.graph.add(known or fingerprint(world), parent, action, store)
 
     def _limit(self, start: float, waiting: int) -> str:
@@ -302,10 +302,10 @@ class Explorer:
 
     def _watch(self, world: World, number: int) -> None:
         """Judges `always` in a new state."""
-        place = world.store.sum_canonical
+        place = world.contents
         if self._always and place not in self._judged:
             self._judged[place] = True
-            state = State(world.store, self.scenario.kinds)
+            state = State(world.store, self.scenario.kinds, world.outside)
             for prop in self._always:
                 if any(violation.name == prop.name for violation in self.verdict.violations):
                     continue
@@ -411,7 +411,8 @@ class Explorer:
 
     def state_at(self, number: int) -> State:
         """A state of the graph, for properties."""
-        return State(self.world_of(number).store, self.scenario.kinds)
+        world = self.world_of(number)
+        return State(world.store, self.scenario.kinds, world.outside)
 
     def ends(self) -> list[State]:
         """The different states in which fair runs come to rest for good."""

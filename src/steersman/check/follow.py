@@ -81,7 +81,7 @@ class Follower:
             explorer.report_on(tuple(taken))
             writes += bool(world.events)
             here = fingerprint(world)
-            state = State(world.store, explorer.scenario.kinds)
+            state = State(world.store, explorer.scenario.kinds, world.outside)
             for prop in explorer.scenario.properties:
                 if prop.kind == "always" and prop.name not in broken:
                     wrong = judge(prop, state)

@@ -30,6 +30,8 @@ class Refusals:
             return errors.too_many_requests(BUSY)
         if op == "error":
             return errors.internal(FAILED)
+        if op == "external-error":
+            return errors.service_unavailable(f"the external system {what[0]!r} cannot be reached")
         return errors.timeout(SLOW)
 
     def _conflict(self, request: Request) -> ApiError:

@@ -29,6 +29,7 @@ from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
 from steersman.kernel.instances import Upgrade
 from steersman.kernel.object import Key, Object
+from steersman.kernel.rare import NOBODY
 from steersman.kernel.store import Store
 from steersman.kernel.system import System, UserStep
 from steersman.kernel.value import ABSENT, freeze
@@ -39,14 +40,19 @@ from steersman.nodes.usage import OUTSIDE
 class State:
     """One moment, for properties: `s[web].status.readyReplicas`, `s.count("v1/Pod", owner=web)`."""
 
-    def __init__(self, store: Store, kinds: Kinds) -> None:
+    def __init__(self, store: Store, kinds: Kinds, outside: Mapping[str, Any] = NOBODY) -> None:
         self._store = store
+        self._outside = outside
         self._kinds = kinds
 
     def __getitem__(self, ref: Any) -> Any:
         """The object, frozen; ABSENT (falsy, and so are all its fields) when it is not there."""
         obj = self._store.get(ref if isinstance(ref, Key) else key_of(ref))
         return ABSENT if obj is None else obj.value
+
+    def external(self, system: str) -> Any:
+        """The state of an external system whose model has one."""
+        return self._outside.get(system, ABSENT)
 
     def list(
         self, kind: str, *, owner: Any = None, labels: Mapping[str, str] | None = None, namespace: str | None = None
@@ -122,6 +128,7 @@ class Scenario:
         self._objects: list[dict[str, Any]] = []
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
+        self._states: dict[str, Any] = {}
         self._hooks = HookModels()
 
     # -- what is there -----------------------------------------------------------------------------------------
@@ -203,10 +210,15 @@ class Scenario:
         self._users.append((name, do))
         return self
 
-    def external(self, system: str, model: Callable[[Any], Any]) -> Scenario:
+    def external(self, system: str, model: Callable[..., Any], *, state: Any = None) -> Scenario:
         """The model of an external system that controllers ask through `c.external(system, request)`: a function of
-        the request."""
+        the request. With a `state` (JSON; what it is at first) it is a function of the request and the state, and gives
+        the answer and the next state: `lambda request, state: (answer, state)`. Properties see it:
+        `s.external(system)`. A model may raise `ApiError`."""
         self._models[system] = model
+        self._states.pop(system, None)
+        if state is not None:
+            self._states[system] = freeze(state)
         return self
 
     def webhook(self, name: str, model: Callable[[Any], Any]) -> Scenario:
@@ -265,16 +277,21 @@ class Scenario:
             canon=Canon(TABLE if canonical else (), managers=False),
             refuse=Refusals(api.kinds),
             external=self._ask,
+            outside=dict(self._states),
             call=self._hooks.call,
             **options,
         )
 
-    def _ask(self, system: str, request: Any) -> Any:
+    def _ask(self, system: str, request: Any, *state: Any) -> Any:
         model = self._models.get(system) or OUTSIDE.get(system)
         if model is None:
             raise ScenarioError(f"a controller asks the external system {system!r}; model it with w.external")
         try:
-            return freeze(model(request))
+            answer = model(request, *state)
+            if not state:
+                return freeze(answer)
+            given, after = answer
+            return freeze(given), freeze(after)
         except ApiError:
             raise
         except Exception as error:

@@ -13,7 +13,7 @@ import time
 from typing import Final
 
 from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, judge, said
-from steersman.check.scenario import State
+from steersman.check.scenario import Property, State
 from steersman.check.shrink import minimise, replay
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
@@ -124,7 +124,7 @@ class Walker:
         explorer, verdict = self.explorer, self.explorer.verdict
         world = explorer.scenario.world(explorer.system)
         taken: list[Action] = []
-        judged = {world.store.sum_canonical}
+        judged = {world.contents}
         depth = explorer.bounds.max_depth or DEFAULT_DEPTH
         priorities = Priorities(chance) if by_priority else None
         while len(taken) < depth:
@@ -138,8 +138,8 @@ class Walker:
             world = apply(world, action)
             taken.append(action)
             verdict.transitions += 1
-            if world.store.sum_canonical not in judged:
-                judged.add(world.store.sum_canonical)
+            if world.contents not in judged:
+                judged.add(world.contents)
                 verdict.states += 1
                 self._judge_always(world, taken)
             self._findings(taken)
@@ -147,15 +147,18 @@ class Walker:
             self._at_rest(world, taken)
 
     def _judge_always(self, world: World, taken: list[Action]) -> None:
-        state = State(world.store, self.explorer.scenario.kinds)
+        state = State(world.store, self.explorer.scenario.kinds, world.outside)
         for prop in self.explorer.scenario.properties:
             if prop.kind == "always" and prop.name not in self._reported:
                 wrong = judge(prop, state)
                 if wrong is not None:
                     self._reported.add(prop.name)
 
-                    def bad(candidate: World, prop: object = prop) -> bool:
-                        return judge(prop, State(candidate.store, self.explorer.scenario.kinds)) is not None  # type: ignore[arg-type]
+                    def bad(candidate: World, prop: Property = prop) -> bool:
+                        return (
+                            judge(prop, State(candidate.store, self.explorer.scenario.kinds, candidate.outside))
+                            is not None
+                        )
 
                     self._add(Violation("always", prop.name, wrong, tuple(self._shrink(taken, bad))))
 
@@ -172,18 +175,21 @@ class Walker:
         scenario = self.explorer.scenario
         for prop in scenario.properties:
             if prop.kind == "converges" and prop.holds is not None and prop.name not in self._reported:
-                wrong = judge(prop, State(world.store, scenario.kinds))
+                wrong = judge(prop, State(world.store, scenario.kinds, world.outside))
                 if wrong is not None:
                     self._reported.add(prop.name)
 
-                    def bad(candidate: World, prop: object = prop) -> bool:
+                    def bad(candidate: World, prop: Property = prop) -> bool:
                         at_rest = all(action.op in FAULTY for action in enabled(candidate))
-                        return at_rest and judge(prop, State(candidate.store, scenario.kinds)) is not None  # type: ignore[arg-type]
+                        return (
+                            at_rest
+                            and judge(prop, State(candidate.store, scenario.kinds, candidate.outside)) is not None
+                        )
 
                     message = f"nothing changes any more, but {wrong}"
                     self._add(Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
         self.explorer.verdict.violations += self.explorer.defaults.at_rest(world, taken)
-        self.ends.setdefault(world.store.sum_canonical, list(taken))
+        self.ends.setdefault(world.contents, list(taken))
         confluent = any(prop.kind == "confluence" for prop in scenario.properties)
         if confluent and len(self.ends) > 1 and "confluence" not in self._reported:
             self._reported.add("confluence")

@@ -16,7 +16,7 @@ from steersman.check.rest import name_of as name_of
 from steersman.check.verdict import plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Refused
-from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, SAYS
+from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, NO_LOOP, SAYS
 from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.transition import step
@@ -148,7 +148,7 @@ def changed_fields(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, An
 def _taken(world: Noting, action: Action, number: int) -> Step:
     """Takes a step in place and says what happened."""
     system = world.system
-    loop = system.loop_index(action.who) if action.op not in ("user", "advance") else -1
+    loop = system.loop_index(action.who) if action.op not in NO_LOOP else -1
     item: Item = (loop, action.key)
     effect: Effect | None = None
     missed: tuple[int, ...] = ()

@@ -118,6 +118,54 @@ CATALOGUE: Final = (
         "at any time, for any controller; `retire` ends the first one in the end",
         "has a second leader: another instance of it starts, with a memory of its own, and both act",
     ),
+    Fault(
+        "webhook_errors",
+        "hook-error",
+        "an admission webhook cannot be reached: its failurePolicy says what becomes of the write",
+        "Kubernetes: dynamic admission control, failurePolicy",
+        "instead of a call of a webhook",
+        "its webhook cannot be reached",
+    ),
+    Fault(
+        "external_errors",
+        "external-error",
+        "an external system cannot be reached: nothing was done",
+        "cass-operator issue 973; bug 105",
+        "instead of a call of `c.external`",
+        "failed, 503 (nothing was done)",
+    ),
+    Fault(
+        "external_losses",
+        "external-lost",
+        "an external system does what it was asked for, but its answer is lost",
+        "Kubernetes API conventions: 504 StatusReasonTimeout, of any other server",
+        "instead of a call of `c.external`, of a model with a state",
+        "done, but the answer is lost: the controller sees 504 Timeout",
+    ),
+    Fault(
+        "external_lags",
+        "external-old",
+        "an external system answers what was true before its last change: eventual consistency",
+        "Sieve: stale states, of any other server",
+        "instead of a call of `c.external` that only reads, of a model with a state that has changed",
+        "answered as before the last change",
+    ),
+    Fault(
+        "clock_jumps",
+        "jump",
+        "the clock jumps forward by an hour, or by the longest delay anybody waits for if that is more",
+        "Kubernetes: leases and back-offs rest on clocks; bug 56",
+        "at any time",
+        "jumps forward",
+    ),
+    Fault(
+        "clock_setbacks",
+        "set-back",
+        "the wall clock is set back by an hour: what `c.now()` and `c.timestamp()` give then is before what they gave",
+        "NTP steps; Kubernetes measures delays by other clocks",
+        "at any time",
+        "is set back by an hour",
+    ),
 )
 BY_NAME: Final = {fault.name: fault for fault in CATALOGUE}
 BY_OP: Final = {fault.op: fault for fault in CATALOGUE}
@@ -128,10 +176,14 @@ SAYS: Final = {fault.op: fault.says for fault in CATALOGUE} | {
 """What is told of an Action after the name of who it happens to."""
 FAULTY: Final = frozenset([*BY_OP, "rewind"])
 """Actions that need not happen: no run is unfair for want of them."""
-AT_A_CALL: Final = ("conflict", "error", "lose-reply", "throttle", "timeout")
+AT_A_REQUEST: Final = ("conflict", "error", "hook-error", "lose-reply", "throttle", "timeout")
+AT_A_SYSTEM: Final = ("external-error", "external-lost", "external-old")
+AT_A_CALL: Final = (*AT_A_REQUEST, *AT_A_SYSTEM)
 """Faults that befall a call of a reconcile."""
 AT_A_WATCH: Final = ("slow", "miss", "lose-watch", "stall")
 """Faults that hold up a watch, or all of a controller's."""
+NO_LOOP: Final = frozenset(["user", "advance", "jump", "set-back"])
+"""Actions of nobody's controller."""
 ABOUT_A_KIND: Final = frozenset(["deliver", "slow", "miss", "lose-watch", "merge", "relist"])
 """Actions of one controller's view of one kind."""
 

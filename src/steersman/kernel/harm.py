@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from .action import Action
-from .effect import GK, Call, Commit, Effect, Event
-from .faults import ABOUT_A_KIND, AT_A_WATCH, BY_OP, Left
+from .effect import GK, Call, Commit, Effect, Event, Refused
+from .faults import ABOUT_A_KIND, AT_A_SYSTEM, AT_A_WATCH, BY_OP, Left
 from .instances import Relay
 from .object import Key
-from .rare import Rare
+from .rare import HOUR, Rare
 from .view import REWOUND, STALLED, View, coalesced
 from .world import Flight, Item, World
 
 CHANGING: Final = ("update", "patch", "apply")
 """Verbs whose write can lose against another writer's."""
+AT_A_WRITE: Final = ("error", "lose-reply", "throttle", "timeout")
+AT_A_READ: Final = ("error", "throttle", "timeout")
 
 
 # -- at a call of a reconcile ----------------------------------------------------------------------------------------
 
 
-def possible(left: Left, flight: Flight) -> list[str]:
+def possible(world: World, left: Left, flight: Flight) -> list[str]:
     """Which of the faults left can befall the next call of a reconcile in flight."""
     effect = flight.node.effect
     assert effect is not None
+    if isinstance(flight.waiting, Commit):
+        return [op for op in left.at_a_call if op == "lose-reply"]
     if flight.waiting is not None:
-        fits = "lose-reply" if isinstance(flight.waiting, Commit) else "timeout"
-        return [op for op in left.at_a_call if op == fits]
+        fits = ("timeout", "hook-error") if flight.waiting.kind == "webhook" else ("timeout",)
+        return [op for op in left.at_a_call if op in fits]
     if effect.op == "write":
         changing = effect.what.verb in CHANGING
-        return [op for op in left.at_a_call if op != "conflict" or changing]
+        return [op for op in left.at_a_call if op in AT_A_WRITE or (changing and op == "conflict")]
     if effect.fresh and effect.op in ("get", "list"):
-        return [op for op in left.at_a_call if op not in ("conflict", "lose-reply")]
+        return [op for op in left.at_a_call if op in AT_A_READ]
+    if effect.op == "external":
+        return [op for op in left.at_a_call if op in AT_A_SYSTEM and _fits(world, op, *effect.what)]
     return []
+
+
+def _fits(world: World, op: str, name: str, request: Any) -> bool:
+    """Whether a fault of an external system can be told from an ordinary answer."""
+    rare = world.rare
+    if op == "external-error":
+        return True
+    if rare is None or name not in rare.outside:
+        return False
+    return op == "external-lost" or _old_answer(world, rare, name, request) is not None
+
+
+def _old_answer(world: World, rare: Rare, name: str, request: Any) -> tuple[Any] | None:
+    """What an external system would have answered before its last change, if the request only reads; (answer,)."""
+    external, old = world.system.external, rare.before.get(name)
+    if external is None or old is None:
+        return None
+    try:
+        answer, state = external(name, request, old)
+        now, _ = external(name, request, rare.outside[name])
+    except Refused:
+        return None
+    return None if state != old or answer == now else (answer,)
 
 
 def befall(world: World, item: Item, op: str) -> None:
@@ -42,11 +72,23 @@ def befall(world: World, item: Item, op: str) -> None:
     refuse = world.system.refuse
     assert effect is not None and refuse is not None
     world.budgets = world.system.budgets.spend(world.budgets, op)
+    if op == "hook-error":
+        assert isinstance(flight.waiting, Call)
+        world.call(item, [{"unanswered": "connection refused"} for _ in flight.waiting.question])
+        return
     what = world.request_of(flight.node, flight, effect.what) if effect.op == "write" else effect.what
+    answer: Any = refuse(op, what)
     if op == "lose-reply":
         _do(world, flight, what)
-    wrote = op in ("conflict", "lose-reply")
-    world.answered(item, flight._replace(waiting=None, begun=None), refuse(op, what), wrote)
+    elif op == "external-lost":
+        with suppress(Refused):
+            world.ask_outside(*what)
+    elif op == "external-old":
+        assert world.rare is not None
+        found = _old_answer(world, world.rare, *what)
+        answer = answer if found is None else found[0]
+    wrote = op in ("conflict", "lose-reply", "external-lost")
+    world.answered(item, flight._replace(waiting=None, begun=None), answer, wrote)
 
 
 def _do(world: World, flight: Flight, request: Any) -> None:
@@ -190,6 +232,20 @@ def _relay(world: World, op: str, loop: int) -> Relay:
     return next(relay for relay in world.system.relays if relay.op == op and relay.first == loop)
 
 
+# -- the clock -------------------------------------------------------------------------------------------------------
+
+
+def jump(world: World) -> None:
+    """The clock goes forward, past every delay that anybody waits for."""
+    world.now += max(HOUR, world.system.horizon or 0)
+
+
+def set_back(world: World) -> None:
+    """The wall clock goes back. What is measured otherwise does not."""
+    assert world.rare is not None
+    world.rare = world.rare._replace(skew=world.rare.skew - HOUR)
+
+
 # -- all of them -----------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +260,7 @@ def beginnings(world: World, left: Left) -> list[Action]:
                 view = world.views.get((loop, gk))
                 if view is None or not view.how:
                     out += [Action(op, loops[loop].name, Key(*gk, "", "")) for op in left.at_a_kind]
+    out += [Action(op, "clock") for op in ("jump", "set-back") if op in left.ops]
     if "stall" in left.ops:
         up = [n for n in range(len(loops)) if not world.is_down(n)]
         out += [Action("stall", loops[n].name) for n in up if (n, STALLED) not in world.views]
@@ -235,5 +292,9 @@ def happen(world: World, op: str, loop: int, action: Action) -> None:
         start(world, _relay(world, op, loop))
     elif op == "retire":
         retire(world, loop)
+    elif op == "jump":
+        jump(world)
+    elif op == "set-back":
+        set_back(world)
     else:
         raise ValueError(f"no such action: {action.label}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Learned", "System", "UserStep"]
 
 Exchange = Callable[[Effect], Any]
-NOTHING: Final[Mapping[str, int]] = {}
+NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class UserStep(NamedTuple):
@@ -49,7 +49,8 @@ class System:
         atomic: bool = False,
         backoff: Callable[[int], int] | None = None,
         draw: Callable[[World, Any], str] | None = None,
-        external: Callable[[str, Any], Any] | None = None,
+        external: Callable[..., Any] | None = None,
+        outside: Mapping[str, Any] = NOTHING,
         call: Callable[[str, Any], Any] | None = None,
         twice: bool = True,
         memo: bool = True,
@@ -78,6 +79,9 @@ class System:
         """Failures of an item so far → microseconds until it is tried again; None: at any time (check)."""
         self.draw = draw or draw_smallest
         self.external = external
+        """(name, request) → answer; of one with a state, (name, request, state) → (answer, state)."""
+        self.outside = outside
+        """The external systems that have a state, and what it is at first (JSON)."""
         self.call = call or model_call
         self.refuse = refuse
         """What a client is told when a fault of this name befalls a call (a Request, or what a read asks for)."""

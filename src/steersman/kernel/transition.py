@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import harm
 from .action import NO_KEY, Action
 from .effect import Commit
-from .faults import AT_A_CALL
+from .faults import AT_A_CALL, NO_LOOP
 from .object import Key
 from .view import ENDS, STALLED
 from .world import World
@@ -27,7 +27,7 @@ def enabled(world: World) -> list[Action]:
         else:
             out.append(Action("cont", name, key, number))
         if left is not None and left.at_a_call:
-            out.extend([Action(fault, name, key, number) for fault in harm.possible(left, flight)])
+            out.extend([Action(fault, name, key, number) for fault in harm.possible(world, left, flight)])
     for item in world.pending:
         if item not in world.flights and busy.get(item[0], 0) < loops[item[0]].workers:
             out.append(Action("run", loops[item[0]].name, item[1]))
@@ -68,7 +68,7 @@ def step(world: World, action: Action) -> None:
     if op == "advance":
         world.advance([component.name for component in system.components].index(action.who))
         return
-    loop = system.loop_index(action.who)
+    loop = -1 if op in NO_LOOP else system.loop_index(action.who)
     item = (loop, action.key)
     if op == "run":
         world.run(item)

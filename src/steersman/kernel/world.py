@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from .disturb import Stamp
 from .effect import GK, Call, Commit, Effect, Event, ListQuery, Refused, Reply, Request
 from .effect import Outcome as Answer
+from .flight import Flight, with_versions
 from .identity import digest, term
-from .object import Key, Object
-from .rare import Rare
+from .object import Key
+from .rare import NOBODY, Rare
 from .reexec import Node, Result, outcome_of
 from .sortedmap import SortedMap
 from .store import Store, StoreConfig
@@ -24,23 +25,12 @@ from .system import Learned, System
 from .value import EMPTY, Frozen
 from .view import STALLED, View
 
+__all__ = ["START", "Flight", "Item", "World", "with_versions"]
+
 START: Final = 1_767_225_600 * 1_000_000
 """When every checked world begins, in microseconds: 2026-01-01T00:00:00Z. Any time would do."""
 
 Item = tuple[int, Key]
-
-
-class Flight(NamedTuple):
-    """A reconcile in flight."""
-
-    node: Node
-    versions: Mapping[Key, tuple[Object, ...]]
-    """The versions it has read or written, by slot, in the order it met them."""
-    wrote: bool = False
-    waiting: Call | Commit | None = None
-    """A write that has left the controller and is not yet committed (webhooks)."""
-    begun: Object | None = None
-    """The version that this write is to replace."""
 
 
 class World:
@@ -135,6 +125,16 @@ class World:
     def quiescent(self) -> bool:
         """Nothing is going on and nothing is on its way; timers and users may be left."""
         return not (self.pending or self.flights or self.views)
+
+    @property
+    def contents(self) -> int:
+        """A digest of all there is: the store's canonical form, and the states of external systems."""
+        return self.store.sum_canonical if self.rare is None else self.store.sum_canonical + self.rare.contents
+
+    @property
+    def outside(self) -> Mapping[str, Any]:
+        """The states of the external systems that have one, by name."""
+        return NOBODY if self.rare is None else self.rare.outside
 
     # -- the work queues -------------------------------------------------------------------------------------
 
@@ -262,7 +262,9 @@ class World:
                 return
             self.answered(item, flight, value, True)
         else:
-            self.answered(item, flight, self.perform(item[0], effect), False)
+            rare = self.rare
+            value = self.perform(item[0], effect)
+            self.answered(item, flight, value, self.rare is not rare)
 
     def answered(self, item: Item, flight: Flight, value: Any, wrote: bool) -> None:
         """The next call of a reconcile in flight got this value, or this refusal."""
@@ -278,13 +280,13 @@ class World:
             options = {**options, "rv": str(flight.versions[request.key][node.version].rv)}
         return request._replace(options=options, now=self.now, actor=self.system.actors[node.loop])
 
-    def call(self, item: Item) -> None:
-        """Asks the webhook that a write waits for."""
+    def call(self, item: Item, unanswered: Any = None) -> None:
+        """Asks the webhooks that a write waits for, or takes these for their answers."""
         flight = self.flights[item]
         waiting = flight.waiting
         assert isinstance(waiting, Call)
         try:
-            answer = self._answer(waiting.resume(self._ask(waiting)))
+            answer = self._answer(waiting.resume(self._ask(waiting) if unanswered is None else unanswered))
         except Refused as error:
             self.answered(item, flight._replace(waiting=None), error, True)
             return
@@ -365,9 +367,9 @@ class World:
             return self.now >= what[0] + what[1]
         if effect.op == "now":
             self.system.raw_time.add("a user" if loop is None else self.system.loops[loop].name)
-            return self.now
+            return self.wall
         if effect.op == "stamp":
-            return Stamp(self.now)
+            return Stamp(self.wall)
         if effect.op == "event":
             return None
         if effect.op == "random":
@@ -375,10 +377,26 @@ class World:
             return f"{digest('random', loop, what):032x}"[: 2 * what[1]]
         if effect.op == "external" and self.system.external is not None:
             try:
-                return self.system.external(*what)
+                return self.ask_outside(*what)
             except Refused as error:
                 return error
         raise LookupError(f"nobody answers {effect} here: give the scenario a model with w.external")
+
+    @property
+    def wall(self) -> int:
+        """What the wall clock shows (microseconds)."""
+        return self.now if self.rare is None else self.now + self.rare.skew
+
+    def ask_outside(self, name: str, request: Any) -> Any:
+        """The answer of an external system, which may have another state then."""
+        external = self.system.external
+        assert external is not None
+        if self.rare is None or name not in self.rare.outside:
+            return external(name, request)
+        answer, state = external(name, request, self.rare.outside[name])
+        if state != self.rare.outside[name]:
+            self.rare = self.rare.changed(name, state, self.system.budgets.has("external-old"))
+        return answer
 
     def _reader(self, loop: int | None, gk: GK, fresh: bool) -> Store:
         if loop is None or fresh or not self.system.caches:
@@ -473,17 +491,3 @@ def _merged(current: Frozen | None, started: Frozen | None, ended: Frozen | None
     out = {name: value for name, value in (current or EMPTY).items() if name in after or name not in before}
     out.update({name: value for name, value in after.items() if before.get(name) != value})
     return Frozen(out)
-
-
-def with_versions(versions: Mapping[Key, tuple[Object, ...]], value: Any) -> Mapping[Key, tuple[Object, ...]]:
-    """The versions that a reconcile has met, after the outcome of its next call."""
-    objects = value if isinstance(value, tuple) else (value,)
-    out: dict[Key, tuple[Object, ...]] | None = None
-    for obj in objects:
-        if isinstance(obj, Object):
-            seen = versions.get(obj.key, ())
-            if all(known.rv != obj.rv for known in seen):
-                if out is None:
-                    out = dict(versions)
-                out[obj.key] = (*seen, obj)
-    return versions if out is None else out

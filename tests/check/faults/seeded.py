@@ -9,7 +9,8 @@ import steersman as sm
 from steersman.check import Verdict
 from steersman.check.explore import Bounds, Explorer
 from steersman.kernel.faults import BY_NAME, BY_OP
-from steersman.kernel.schedule import Replay
+from steersman.kernel.schedule import Replay, Schedule
+from steersman.kernel.system import Learned
 from steersman.kernel.transition import apply, enabled
 
 Make = Callable[[Any], sm.Scenario]
@@ -37,13 +38,23 @@ def finds(make: Make, buggy: Any, mended: Any, fault: str, *, also: Collection[s
 
 def replays(scenario: sm.Scenario, violation: Any, verdict: Verdict, **bounds: Any) -> None:
     """The schedule of a violation leads to the same store each time it is followed, label by label."""
+    bounds.pop("without", None)
     ends = []
     for _ in range(2):
         explorer = Explorer(scenario, Bounds(**bounds))
         explorer.assume_reads(verdict.reads)
-        world = scenario.world(explorer.system)
-        policy = Replay(violation.schedule)
-        while (action := policy.choose(world, enabled(world))) is not None:
-            world = apply(world, action)
-        ends.append([(obj.key, obj.rv, obj.content) for obj in world.store.objects()])
+        ends.append(_followed(explorer, violation.schedule))
     assert ends[0] == ends[1]
+
+
+def _followed(explorer: Explorer, schedule: Schedule) -> Any:
+    while True:
+        world = explorer.scenario.world(explorer.system)
+        policy = Replay(schedule)
+        try:
+            while (action := policy.choose(world, enabled(world))) is not None:
+                world = apply(world, action)
+        except Learned as learned:
+            explorer.system.learn(learned)
+        else:
+            return [(obj.key, obj.rv, obj.content) for obj in world.store.objects()], world.outside

@@ -32,7 +32,7 @@ def wrong(world: World, done: Probe) -> str:
     if key not in settled.system.loops[loop].initial(settled.store):
         return ""
     again = settled if done.item in settled.wakes else probe(settled, done.item).after
-    if again.store.sum_canonical == settled.store.sum_canonical:
+    if again.contents == settled.contents:
         return ""
     who = world.system.loops[loop].name
     change = min(changes(who, done.events), key=telling, default=None)

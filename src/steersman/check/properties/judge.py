@@ -72,9 +72,9 @@ class Judge:
     ) -> Iterator[Violation]:
         """Judges a state in which nothing changes any more. `way` leads to it; `cycle`: what still goes on in it, and
         the reconciles that `ended` there."""
-        if world.store.sum_canonical in self._seen:
+        if world.contents in self._seen:
             return
-        self._seen.add(world.store.sum_canonical)
+        self._seen.add(world.contents)
         system, store = world.system, world.store
         if self.wants(convergence.ABOUT.name):
             yield from self.found(convergence.ABOUT.name, convergence.wrong(world, ended), way, cycle)

@@ -50,7 +50,7 @@ def probe(world: World, item: Item) -> Probe:
             after.commit(item)
         else:
             after.call(item)
-    changed = after.store.sum_canonical != world.store.sum_canonical
+    changed = after.contents != world.contents
     return Probe(item, after, tuple(after.events) if changed else (), tuple(nodes))
 
 
