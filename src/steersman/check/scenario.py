@@ -125,6 +125,7 @@ class Scenario:
         self._loops: list[tuple[str, Any]] = []
         self._classes: list[type[Controller]] = []
         self._upgrades: list[tuple[str, Any, bool]] = []
+        self._newer: dict[str, type[Controller]] = {}
         self._objects: list[dict[str, Any]] = []
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
@@ -160,13 +161,13 @@ class Scenario:
             raise ScenarioError(f"no controller is called {name!r}, so it cannot be upgraded; there are: {known}")
         if any(known == name for known, _, _ in self._upgrades):
             raise ScenarioError(f"{name!r} is upgraded twice; one upgrade of a controller is modelled")
-        self._classes.append(type(_made(new)))
+        self._newer[f"{name}(new)"] = type(_made(new))
         self._upgrades.append((name, new, overlap))
         return self
 
     def controllers(self) -> dict[str, type[Controller]]:
         """The classes of its controllers, by the names they run under."""
-        return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)}
+        return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)} | self._newer
 
     def kind(self, source: Any) -> Scenario:
         """Registers a custom kind from a CustomResourceDefinition: a YAML file's path, YAML text, or a mapping."""
