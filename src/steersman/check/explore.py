@@ -20,6 +20,7 @@ from steersman.check.options import BY_NAME as OPTIONS
 from steersman.check.options import CUTTING, chosen
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
+from steersman.check.properties.removals import Removals
 from steersman.check.reduce.reducer import Reducer
 from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
@@ -39,6 +40,8 @@ PROGRESS_SECONDS: Final = 5.0
 """Between two reports of a search that goes on."""
 LOOK_EVERY: Final = 32
 """Expansions between two looks at the clock and at memory."""
+LEAST_UNDISTURBED: Final = 2_000
+"""States that the search without faults may have, however small the one is that it is compared with."""
 ENOUGH_VIOLATIONS: Final = 5
 """Violations after which a search stops: a person mends one at a time."""
 
@@ -95,12 +98,19 @@ class Explorer:
         settle: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
+        comparing: bool = True,
         progress: Callable[[Verdict], None] | None = None,
     ) -> None:
-        self.defaults = Judge((*scenario.off, *without))
-        """The properties out of the box."""
         self.scenario = scenario
         self.bounds = bounds or Bounds()
+        self.defaults = Judge((*scenario.off, *without))
+        """The properties out of the box."""
+        self.comparing = comparing
+        """Whether what was found is compared with a search without faults."""
+        self.removed = Removals()
+        self._faulty = not comparing or bool(self.bounds.lag or any(self.bounds.faults.values()))
+        self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
+        self._switches["settle"] = settle
         self.progress = progress
         self.write_memo = write_memo
         backwards = Backwards(dict.fromkeys(scenario.controllers().values()))
@@ -126,6 +136,7 @@ class Explorer:
         self._judged: dict[int, bool] = {}
         self._stores: dict[int, int] = {}
         self._seen_findings: set[tuple[str, str]] = set()
+        self._last: list[int] = []
 
     def run(self) -> Verdict:
         """Searches until everything is known, a bound is met, or Ctrl-C; judges what was found."""
@@ -162,6 +173,7 @@ class Explorer:
         """A search of the same system, with what is known by now."""
         self.defaults.again()
         self.graph = Graph()
+        self.removed.clear()
         self._judged.clear()
         self._stores.clear()
         self.verdict.violations[:] = violations
@@ -248,6 +260,8 @@ class Explorer:
                 target, new = self._settled(after, number, taken)
                 if len(findings) != len(self._seen_findings):
                     self._report(number, action, *reducer.looked())
+                if after.events and self._faulty:
+                    self.removed.note(graph.transitions, after.events)
                 graph.edge(number, taken, target)
                 if new:
                     self._watch(after, target)
@@ -351,6 +365,7 @@ class Explorer:
             else:
                 at_rest.setdefault(graph.stores[recurrence.states[0]], recurrence)
         ends = [r for r in at_rest.values() if r.terminal]
+        self._last = [end.states[0] for end in ends]
         self.verdict.converged = len(ends)
         converges = [p for p in self.scenario.properties if p.kind == "converges"]
         confluent = any(p.kind == "confluence" for p in self.scenario.properties)
@@ -367,6 +382,29 @@ class Explorer:
             here = rest.look(graph, recurrence.states, world, self.reducer.settle)
             way, cycle = self._ways(recurrence.states[0], here.cycle)
             violations += self.defaults.at_rest(world, way, cycle, here.ended)
+        worth = self._faulty or not (confluent or self.bounds.atomic)
+        if worth and self.comparing and not (violations or self.unproved()):
+            violations += self.defaults.compared(self, self._faulty)
+
+    def last_states(self) -> list[int]:
+        """One state of each end, by store."""
+        return self._last
+
+    def unfolded(self, path: Sequence[Action], at_rest: bool) -> tuple[Action, ...]:
+        """A way through the graph as one through the whole one; `at_rest`: to where nobody has anything left to do."""
+        return self.reducer.unfolded(self.scenario.world(self.system), path, (), at_rest)[0]
+
+    def undisturbed(self, faulty: bool) -> Explorer | None:
+        """A finished search of the same scenario without lag and faults, or (not `faulty`) with whole reconciles; None
+        when it is larger than this one, or breaks something itself."""
+        bounds = Bounds(
+            atomic=self.bounds.atomic or not faulty,
+            max_states=max(LEAST_UNDISTURBED, len(self.graph) + 1),
+            max_seconds=self.bounds.max_seconds,
+            max_memory=self.bounds.max_memory,
+        )
+        calm = Explorer(self.scenario, bounds, **self._switches, comparing=False)
+        return calm if calm.run().holds and calm.verdict.complete else None
 
     def _for_ever(self, livelocks: Sequence[Recurrence], claimed: bool) -> None:
         """Judges what writes for ever: a loop without waiting above all."""

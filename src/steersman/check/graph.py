@@ -166,6 +166,12 @@ class Graph:
         for at in range(start, start + self.expanded[state]):
             yield self.edge_action[at], self.edge_target[at]
 
+    def numbered(self, state: int) -> Iterator[tuple[int, int]]:
+        """(number, target) of a state's transitions."""
+        start = self._edge_at[state]
+        for at in range(start, start + self.expanded[state]):
+            yield at, self.edge_target[at]
+
     def path(self, state: int) -> list[Action]:
         """A shortest way to a state."""
         out = []
@@ -201,7 +207,7 @@ class Graph:
         moves inside the set are taken out, and what is left is looked at again.
         """
         out: list[Recurrence] = []
-        work = list(self._components(None))
+        work = list(self.components(None))
         while work:
             component = work.pop()
             found, unfair = self._examine(component)
@@ -210,7 +216,7 @@ class Graph:
             elif unfair:
                 rest = [state for state in component if state not in unfair]
                 if rest:
-                    work.extend(self._components(rest))
+                    work.extend(self.components(rest))
         out.sort()
         return out
 
@@ -240,7 +246,7 @@ class Graph:
             return Recurrence(tuple(component), False, writes), set()
         return None, unfair if cyclic else set()
 
-    def _components(self, among: Sequence[int] | None, without: frozenset[str] = FAULTY) -> Iterator[list[int]]:
+    def components(self, among: Sequence[int] | None, without: frozenset[str] = FAULTY) -> Iterator[list[int]]:
         """Strongly connected components over edges that are no faults (Tarjan's algorithm, without recursion), of all
         states or of some. Costs what it looks at, however large the rest of the graph is."""
         faulty = [action.op in without for action in self.actions]
@@ -297,7 +303,7 @@ class Graph:
 
     def hot_cycle(self, component: Sequence[int], without: frozenset[str]) -> tuple[int, list[Action]]:
         """The same in a part of the component that is connected without these actions (and faults)."""
-        for part in self._components(component, without):
+        for part in self.components(component, without):
             start, cycle = self.cycle(part, without)
             if cycle:
                 return start, cycle
@@ -308,10 +314,11 @@ class Graph:
     ) -> list[Action]:
         """A shortest cycle inside a component, from its first state, by way of one of its transitions."""
         inside, start = set(component), component[0]
-        there, back = self._within(start, state, inside, without), self._within(target, start, inside, without)
+        there, back = self.within(start, state, inside, without), self.within(target, start, inside, without)
         return [*there, self.actions[action], *back]
 
-    def _within(self, start: int, goal: int, inside: set[int], without: frozenset[str]) -> list[Action]:
+    def within(self, start: int, goal: int, inside: set[int], without: frozenset[str]) -> list[Action]:
+        """A shortest way from one state of a set to another one inside it, without these actions."""
         came: dict[int, tuple[int, int]] = {}
         queue = deque([start])
         seen = {start}

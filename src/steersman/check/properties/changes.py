@@ -32,6 +32,11 @@ class Slot(NamedTuple):
         name = f"{prefix}*" if prefix and obj.key.name.startswith(prefix) else obj.key.name
         return Slot(obj.key.group, obj.key.kind, obj.key.namespace, name)
 
+    @property
+    def generated(self) -> bool:
+        """It stands for all objects whose names begin like this."""
+        return self.name.endswith("*")
+
     def __str__(self) -> str:
         return name_of(Key(*self))
 

@@ -6,20 +6,26 @@ Nothing is judged while a search goes on but findings: the states at rest are fe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from steersman.check.graph import Graph
 from steersman.check.properties import (
+    confluence,
     convergence,
+    deletions,
     fight,
     finalizer,
     idempotent,
     livelock,
     missing_watch,
     orphan,
+    same_end,
 )
 from steersman.check.properties.cause import FIGHT, cause, given_by
 from steersman.check.properties.names import EVERY, named
 from steersman.check.properties.probe import Probe, asleep, probe
+from steersman.check.properties.removals import Removals
+from steersman.check.properties.shape import difference, shape
 from steersman.check.rest import Ended
 from steersman.check.verdict import Violation, plural
 from steersman.kernel.action import Action
@@ -116,6 +122,52 @@ class Judge:
         writers = ", ".join(sorted({action.who for action in cycle}))
         steps = f"{plural(len(cycle), 'step')} repeat for ever and write each time; taking part: {writers}"
         yield from self.found(name, f"{why.text}\n  {steps}", way, cycle, LIVELOCK)
+
+    # -- against the run without faults -------------------------------------------------------------------------
+
+    def compared(self, search: Search, faulty: bool) -> Iterator[Violation]:
+        """Judges a finished search that broke nothing else by one with nothing to disturb it: without lag and faults,
+        or, where there are none (not `faulty`), with whole reconciles."""
+        name = same_end.ABOUT.name if faulty else confluence.ABOUT.name
+        shapes = {end: shape(search.world_of(end).store) for end in search.last_states()}
+        differ = self.wants(name) and any(each != found for found in shapes.values() for each in shapes.values())
+        deleting = faulty and self.wants(deletions.ABOUT.name) and search.removed.slots()
+        if not (differ or deleting):
+            return
+        calm = search.undisturbed(faulty)
+        if calm is None:
+            return
+        ends = [shape(calm.world_of(end).store) for end in calm.last_states()]
+        if differ and ends and all(end == ends[0] for end in ends):
+            for state, found in shapes.items():
+                if found != ends[0]:
+                    calmly = "without lag and faults" if faulty else "with whole reconciles"
+                    text = f"every run {calmly} ends in one state; not this one: {difference(ends[0], found)}"
+                    yield from self.found(name, text, search.unfolded(search.graph.path(state), True))
+                    break
+        if deleting:
+            text, way = deletions.wrong(search.graph, search.removed, calm.graph, calm.removed)
+            yield from self.found(deletions.ABOUT.name, text, search.unfolded(way, False))
+
+
+class Search(Protocol):
+    """What is compared: an `Explorer` that has finished."""
+
+    graph: Graph
+    removed: Removals
+
+    def last_states(self) -> list[int]:
+        """One state of each end, by store."""
+
+    def world_of(self, state: int) -> World:
+        """The world of a state."""
+
+    def unfolded(self, path: Sequence[Action], at_rest: bool) -> tuple[Action, ...]:
+        """A way through the graph in full; `at_rest`: to where nobody has anything left to do."""
+
+    def undisturbed(self, faulty: bool) -> Search | None:
+        """A finished search of the same scenario without lag and faults, or with whole reconciles; None when that has
+        no end within reason, or breaks something itself."""
 
 
 def _restless(world: World, done: Probe) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from steersman.check.properties import (
+    confluence,
     convergence,
+    deletions,
     determinism,
     fight,
     finalizer,
@@ -15,17 +17,21 @@ from steersman.check.properties import (
     missing_watch,
     orphan,
     raises,
+    same_end,
 )
 from steersman.check.properties.about import About
 
 EVERY: Final[tuple[About, ...]] = (
     convergence.ABOUT,
+    confluence.ABOUT,
     livelock.ABOUT,
     fight.ABOUT,
     idempotent.ABOUT,
     missing_watch.ABOUT,
     orphan.ABOUT,
     finalizer.ABOUT,
+    deletions.ABOUT,
+    same_end.ABOUT,
     raises.ABOUT,
     determinism.ABOUT,
 )

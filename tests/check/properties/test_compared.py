@@ -1,0 +1,129 @@
+"""What is judged by comparison: ends, and deletions, against the run that nothing disturbs."""
+
+import pytest
+
+import steersman as sm
+from steersman.check.properties.changes import Slot
+from steersman.check.properties.shape import difference, shape
+from tests.check.models import config, controller, key
+
+
+def only(scenario, name, **bounds):
+    (violation,) = sm.check(scenario, **bounds).violations
+    assert (violation.kind, violation.name) == (name, name)
+    sm.check(scenario, without=[name], **bounds).assert_holds()
+    return violation
+
+
+def one(reconcile, *objects, **attributes):
+    w = sm.Scenario("one")
+    for obj in objects or (config("a"),):
+        w.apply(obj)
+    return w.run(controller("worker", reconcile, **attributes))
+
+
+def test_a_crash_that_leaves_half():
+    """Two writes, the first of which stands for both."""
+
+    def setup(c, at):
+        if at.name == "a" and c.get(key("first")) is None:
+            c.create(config("first"))
+            c.create(config("second"))
+
+    found = only(one(setup), "same end as without faults", crashes=1)
+    assert found.message == (
+        "every run without lag and faults ends in one state; not this one: ConfigMap default/second is missing"
+    )
+    assert "crash" in [action.op for action in found.actions]
+    sm.check(one(setup)).assert_holds(complete=True)
+
+
+def test_a_stale_read_that_deletes():
+    """A volume that is wanted again is deleted, since the wish is seen late, and made again: the end is right."""
+    at_volume = sm.Key("", "Secret", "default", "volume")
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "volume", "namespace": "default"}}
+
+    def volume(c, at):
+        there = c.get(at_volume, fresh=True)
+        wanted = c.get(at).data.wanted
+        if wanted == "yes" and there is None:
+            c.create(body)
+        elif wanted != "yes" and there is not None:
+            c.delete(at_volume)
+
+    w = one(volume, config("a", wanted="no"), watches={"v1/Secret": lambda secret: [key("a")]})
+    w.user("want", lambda c: (c.patch(key("a"), {"data": {"wanted": "yes"}}), c.create(body)))
+    found = only(w, "no extra deletion", lag=1)
+    assert found.message == "Secret default/volume is deleted; without lag and faults it never is"
+    assert found.actions[-1].op == "cont"
+    assert "STALE" in found.explanation and "- Secret default/volume" in found.explanation
+    sm.check(w).assert_holds(complete=True)
+
+
+def test_calls_that_interleave():
+    """Both read, then both write: one addition is lost. Whole reconciles lose none."""
+
+    def add(c, at):
+        mark = f"by-{c.manager}"
+        found = c.get(at)
+        if not found.data.get(mark):
+            c.patch(at, {"data": {mark: "x", "sum": str(int(found.data.sum) + 1)}})
+
+    w = one(add, config("a", sum="0"))
+    w.run(controller("other", add))
+    found = only(w, "confluence")
+    text = "every run with whole reconciles ends in one state; not this one: ConfigMap default/a data."
+    assert found.message.startswith(text)
+    sm.check(w, atomic=True).assert_holds(complete=True)
+
+
+def test_first_come_first_served_is_meant():
+    def take(c, at):
+        if not c.get(at).data.owner:
+            c.patch(at, {"data": {"owner": c.manager}}, rv=c.get(at).metadata.resourceVersion)
+
+    w = one(take)
+    w.run(controller("other", take))
+    sm.check(w).assert_holds(complete=True)
+    sm.check(w, conflicts=1, crashes=1).assert_holds(complete=True)
+    assert [v.name for v in sm.check(w.confluent()).violations] == ["confluence"]
+
+
+def test_names_that_are_drawn_do_not_count():
+    """A crash between making a child and noting its name: the child is deleted, another one is made, and all is as it
+    was. What was made in addition may be deleted in addition."""
+
+    def child(c, at):
+        if at.name != "a" or c.get(at).data.child:
+            return
+        for left in c.list("v1/ConfigMap", "default", labels="of=a"):
+            c.delete(left)
+        meta = {"generateName": "child-", "namespace": "default", "labels": {"of": "a"}}
+        made = c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+        c.patch(at, {"data": {"child": made.metadata.name}})
+
+    sm.check(one(child), crashes=1).assert_holds(complete=True)
+    sm.check(one(child), crashes=2, conflicts=1).assert_holds(complete=True)
+
+
+def test_shapes():
+    def store(*objects):
+        w = one(lambda c, at: None, *objects)
+        return shape(w.world(w.system()).store)
+
+    first = store(config("a", v="1"), config("b"))
+    assert difference(first, first) == ""
+    assert difference(first, store(config("a", v="2"), config("b"))) == 'ConfigMap default/a data.v is "2", not "1"'
+    assert difference(first, store(config("a", v="1"))) == "ConfigMap default/b is missing"
+    assert difference(first, store(config("a", v="1"), config("b"), config("c"))) == "ConfigMap default/c is left over"
+    assert (Slot("", "ConfigMap", "default", "a"), 1) in [(slot, count) for (slot, _), count in first.items()]
+
+
+@pytest.mark.parametrize("bounds", [{"max_states": 3}, {"walks": 3}])
+def test_what_is_not_finished_is_not_compared(bounds):
+    def setup(c, at):
+        if at.name == "a" and c.get(key("first")) is None:
+            c.create(config("first"))
+            c.create(config("second"))
+
+    assert not sm.check(one(setup), crashes=1, **bounds).violations
