@@ -6,131 +6,21 @@ another namespace, one for another name. Only the first gets past authorization.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from steersman.api.access.rbac import GROUP, Ask
+from steersman.api.access.rbac import Ask
 from steersman.api.kinds import Kinds
-from steersman.kernel.effect import Request
-from steersman.kernel.object import Key
-from steersman.serve.served import Served, parts_of
+from steersman.serve.served import Served
 from tests.serve.harness import in_loop
+from tests.serve.mutate import WIDGETS
 from tests.serve.plane import PODS, Plane
+from tests.serve.rights import VERBS, Users, cases, judge, rule
+from tests.serve.storm import CRDS
 
-METHODS = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
-METHODS |= {"deletecollection": "DELETE"}
-PATCHES = ("application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml")
-PATCHES += ("application/strategic-merge-patch+json",)
-VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-NAMED = ("get", "update", "patch", "delete")
-OPEN = ("selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
-"""What system:basic-user grants to everybody: questions about oneself."""
 SERVED = Served(Kinds.builtin())
-RBAC = f"{GROUP}/v1"
-
-
-class Case(NamedTuple):
-    """One request and the right it needs."""
-
-    ask: Ask
-    method: str
-    path: str
-    content: str = "application/json"
-    kinds: tuple[str, ...] = ()
-    """All resources and subresources of the group."""
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path} {self.content}"
-
-
-def cases() -> Iterator[Case]:
-    for group, versions in SERVED.groups.items():
-        for version in versions:
-            kinds = SERVED.kinds_of(group, version)
-            names = tuple([k.plural for k in kinds] + [f"{k.plural}/{p.name}" for k in kinds for p in parts_of(k)])
-            for kind in kinds:
-                root = f"/apis/{group}/{version}" if group else f"/api/{version}"
-                below = "/namespaces/default" if kind.namespaced else ""
-                for verb in kind.verbs:
-                    yield from requests(kind, verb, "", f"{root}{below}/{kind.plural}", names)
-                for part in parts_of(kind):
-                    for verb in part.verbs:
-                        yield from requests(kind, verb, part.name, f"{root}{below}/{kind.plural}", names)
-
-
-def requests(kind: Any, verb: str, part: str, path: str, kinds: tuple[str, ...]) -> Iterator[Case]:
-    name = "x" if verb in NAMED or part else ""
-    namespace = "default" if kind.namespaced else name if kind.kind == "Namespace" else ""
-    ask = Ask(verb, kind.group, kind.plural, part, namespace, name)
-    path += f"/{name}" * bool(name) + f"/{part}" * bool(part) + "?watch=1&timeoutSeconds=1" * (verb == "watch")
-    for content in PATCHES if verb == "patch" else ("application/json",):
-        yield Case(ask, METHODS.get(verb, "PATCH"), path, content, kinds)
-
-
-CASES = list(cases())
-
-
-class Users:
-    """Four users whose roles change from case to case."""
-
-    def __init__(self) -> None:
-        self.plane = Plane()
-        self.given: dict[tuple[str, str], list[Any]] = {}
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
-        self.plane.backend.write_now(Request("create", Key("", "Namespace", "", "other"), body, actor="x"))
-        self.bearers = {name: "Bearer " + self.plane.tokens.issue(name) for name in ("right", "rest", "where", "who")}
-
-    def put(self, kind: str, name: str, namespace: str, **parts: Any) -> None:
-        meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-        key, backend = Key(GROUP, kind, namespace, name), self.plane.backend
-        verb = "create" if backend.store.get(key) is None else "update"
-        body = {"apiVersion": RBAC, "kind": kind, "metadata": meta, **parts}
-        backend.write_now(Request(verb, key, body, actor="x", now=self.plane.time))
-
-    def grant(self, user: str, rules: list[Any], namespace: str = "") -> None:
-        """Exactly these rights, cluster-wide or in one namespace."""
-        for where in ("", "default", "other"):
-            prefix, wanted = "" if where else "Cluster", rules if where == namespace else []
-            if self.given.get((user, where)) == wanted:
-                continue
-            self.put(f"{prefix}Role", user, where, rules=wanted)
-            if (user, where) not in self.given:
-                ref = {"apiGroup": GROUP, "kind": f"{prefix}Role", "name": user}
-                subjects = [{"kind": "User", "name": user, "apiGroup": GROUP}]
-                self.put(f"{prefix}RoleBinding", user, where, roleRef=ref, subjects=subjects)
-            self.given[user, where] = wanted
-
-    async def ask(self, case: Case, user: str) -> tuple[int, str]:
-        body: Any = [] if "json-patch" in case.content else {}
-        path = case.path + ("?fieldManager=me" if "apply" in case.content else "")
-        response = await self.plane.send(
-            case.method, path, None if case.method == "GET" else body,
-            authorization=self.bearers[user], content_type=case.content,
-        )  # fmt: skip
-        if isinstance(response.body, bytes):
-            return response.status, response.body.decode()
-        await response.body.aclose()  # type: ignore[attr-defined]
-        return response.status, ""
-
-
-def rule(ask: Ask, *names: str) -> dict[str, Any]:
-    resource = f"{ask.resource}/{ask.part}" if ask.part else ask.resource
-    parts = {"verbs": [ask.verb], "apiGroups": [ask.group], "resources": [resource]}
-    return {**parts, "resourceNames": list(names)} if names else parts
-
-
-def everything_but(case: Case) -> list[Any]:
-    ask = case.ask
-    resource = f"{ask.resource}/{ask.part}" if ask.part else ask.resource
-    others = [name for name in case.kinds if name != resource]
-    groups = [group for group in SERVED.groups if group != ask.group]
-    return [
-        {"verbs": [verb for verb in VERBS if verb != ask.verb], "apiGroups": [ask.group], "resources": [resource]},
-        {"verbs": ["*"], "apiGroups": groups, "resources": ["*"]},
-        *([{"verbs": ["*"], "apiGroups": [ask.group], "resources": others}] if others else []),
-    ]
+CASES = list(cases(SERVED))
 
 
 @pytest.mark.parametrize("group", list(SERVED.groups))
@@ -138,31 +28,30 @@ def everything_but(case: Case) -> list[Any]:
 async def test_what_is_not_granted_is_refused(group):
     users = Users()
     for case in [case for case in CASES if case.ask.group == group]:
-        ask = case.ask
-        home = ask.namespace if ask.namespace == "default" else ""
-        users.grant("right", [rule(ask)], home)
-        users.grant("rest", everything_but(case))
-        users.grant("where", [rule(ask)], "other") if home else None
-        users.grant("who", [rule(ask, "another")])
-        code, body = await users.ask(case, "right")
-        assert code not in (401, 405, 500) and "cannot " + ask.verb not in body, (case, code, body)
-        if ask.resource in OPEN:
-            continue
-        if ask.group == GROUP and ask.verb == "deletecollection":  # it took what was granted with it
-            users.given.clear()
-            users.grant("rest", everything_but(case))
-            users.grant("where", [rule(ask)], "other") if home else None
-            users.grant("who", [rule(ask, "another")])
-        for user in ("rest", "who", *(["where"] if home else [])):
-            code, body = await users.ask(case, user)
-            wanted = ask.refusal(user).replace('"', '\\"')
-            assert code == 403 and wanted in body, (case, user, code, body)
+        await judge(users, case, SERVED.groups)
+
+
+@in_loop
+async def test_what_is_not_granted_of_a_custom_kind_is_refused():
+    users = Users()
+    await users.plane.post(CRDS, WIDGETS)
+    served = Served(users.plane.backend.api.at(users.plane.backend.store))
+    found = [case for case in cases(served) if case.ask.group == WIDGETS["spec"]["group"]]
+    assert {(case.ask.verb, case.ask.part) for case in found} >= {
+        ("watch", ""),
+        ("patch", "scale"),
+        ("update", "status"),
+    }
+    for case in found:
+        await judge(users, case, served.groups)
 
 
 def test_there_are_as_many_cases_as_the_server_has_routes():
     assert len(CASES) > 500 and {case.ask.verb for case in CASES} == set(VERBS)
     parts = {case.ask.part for case in CASES}
-    assert {"status", "scale", "binding", "finalize", "token", "approval"} <= parts
+    assert {"status", "scale", "finalize", "token", "approval", "binding", "eviction", "log", "resize"} <= parts
+    assert {"exec", "attach", "portforward", "proxy", "ephemeralcontainers"} <= parts
+    assert any("/watch/namespaces/default/pods" in case.path for case in CASES)
     connected = {(case.ask.resource, case.ask.part, case.method) for case in CASES}
     for resource, part in {("pods", "exec"), ("pods", "attach"), ("pods", "portforward")}:
         assert {(resource, part, "GET"), (resource, part, "POST")} <= connected
