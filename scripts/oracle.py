@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 VERSION: Final = "1.36.0"
-"""The release that Steersman implements (`serve.app.VERSION`)."""
+"""The release that Steersman implements (`serve.documents.version`)."""
 
 MODULE: Final = "k8s.io/kubernetes"
 PACKAGES: Final = {

@@ -1,8 +1,11 @@
 """Lists over HTTP: selectors, pages of one snapshot, revisions, tables and metadata."""
 
+import asyncio
+
 import pytest
 
 from steersman.kernel.changelog import ChangeLog
+from steersman.serve import listing
 from tests.serve.harness import in_loop
 from tests.serve.plane import DEPLOYMENTS, PARTIAL, PARTIAL_LIST, PODS, TABLE, Plane, configmap, deployment, pod
 
@@ -293,3 +296,59 @@ async def test_the_old_version_of_a_table_says_so_everywhere():
         assert (await watch.next())["object"]["apiVersion"] == f"meta.k8s.io/{version}"
         await watch.close()
     await plane.get(CONFIGMAPS, accept=TABLE.split(",")[0].replace("v=v1", "v=v1beta2"), code=406)
+
+
+def labelled(name, **labels):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}
+
+
+@in_loop
+async def test_a_selector_over_many_objects_is_held_against_them_as_they_were(monkeypatch):
+    """Beside the loop, while others write: the answer is of the moment in which it was asked for."""
+    monkeypatch.setattr(listing, "HELD_AGAINST", 10)
+    plane = Plane()
+    for number in range(40):
+        await plane.post(CONFIGMAPS, labelled(f"m{number:02d}", odd=str(number % 2)))
+    selected = f"{CONFIGMAPS}?labelSelector=odd%3D1"
+    for turn, accept in enumerate(("application/json", TABLE)):
+        rev = plane.backend.store.rev
+        asked = asyncio.create_task(plane.get(selected, accept=accept))
+        await asyncio.sleep(0)
+        await plane.post(CONFIGMAPS, labelled(f"late-{turn}", odd="1"))
+        answer = (await asked).json
+        found = answer.get("items") or [row["object"] for row in answer["rows"]]
+        assert int(answer["metadata"]["resourceVersion"]) == rev
+        assert [item["metadata"]["name"] for item in found if item["metadata"]["name"].startswith("m")] == [
+            f"m{number:02d}" for number in range(1, 40, 2)
+        ]
+        events = await plane.watch(f"{selected}&watch=1&resourceVersion={rev}&timeoutSeconds=1")
+        assert (await events.next())["object"]["metadata"]["name"] == f"late-{turn}"
+        await events.close()
+    page = (await plane.get(f"{selected}&limit=3")).json
+    rest = (await plane.get(f"{selected}&continue={page['metadata']['continue']}")).json
+    assert len(page["items"]) + len(rest["items"]) == 22
+    await plane.get(f"{CONFIGMAPS}?labelSelector=a%3D%3D%3Db", code=400)
+
+
+@in_loop
+async def test_a_list_of_one_name_is_as_any_other():
+    plane = Plane()
+    for name in ("a", "b"):
+        await plane.post(CONFIGMAPS, labelled(name, of=name))
+        await plane.post("/api/v1/namespaces/kube-public/configmaps", configmap(name))
+    every = "/api/v1/configmaps?fieldSelector=metadata.name%3Da"
+    assert [item["metadata"]["namespace"] for item in (await plane.get(every)).json["items"]] == [
+        "default", "kube-public"
+    ]  # fmt: skip
+    page = (await plane.get(f"{every}&limit=1")).json
+    second = (await plane.get(f"{every}&limit=1&continue={page['metadata']['continue']}")).json
+    assert [item["metadata"]["namespace"] for item in page["items"] + second["items"]] == ["default", "kube-public"]
+    for selector, names in {
+        "fieldSelector=metadata.name%3Da": ["a"],
+        "fieldSelector=metadata.name%3Da&labelSelector=of%3Db": [],
+        "fieldSelector=metadata.name%3Da,metadata.name%3Db": [],
+        "fieldSelector=metadata.name%3Da,metadata.namespace%3Ddefault": ["a"],
+        "fieldSelector=metadata.name!%3Da": ["b"],
+        "fieldSelector=metadata.name%3Dnone": [],
+    }.items():
+        assert names_of(await plane.get(f"{CONFIGMAPS}?{selector}")) == names, selector

@@ -296,7 +296,7 @@ class Store:
     def query(self, query: ListQuery, after: tuple[str, str] | None = None) -> Iterator[Object]:
         """The objects a list asks for, in (namespace, name) order, lazily; `after` continues a page."""
         if query.by == NAMED:
-            found: Iterator[Object] = self._named(query.gk, query.value)
+            found: Iterator[Object] = self._named(query.gk, query.value, query.namespace, after)
         elif query.by:
             found = (
                 obj
@@ -308,12 +308,15 @@ class Store:
             found = self.list(query.gk, query.namespace, after)
         return found if query.matches is None else filter(query.matches, found)
 
-    def _named(self, gk: GK, name: str) -> Iterator[Object]:
-        """The objects of one name, in every namespace: costs a look into each."""
+    def _named(self, gk: GK, name: str, namespace: str | None, after: tuple[str, str] | None) -> Iterator[Object]:
+        """The objects of one name, in one namespace or in every one: costs a look into each."""
         kind = self._kinds.get(gk)
-        for ns in () if kind is None else sorted(kind.namespaces):
-            obj = kind.namespaces[ns].get(name)  # type: ignore[union-attr]
-            if obj is not None:
+        if kind is None:
+            return
+        for ns in sorted(kind.namespaces) if namespace is None else (namespace,):
+            names = kind.namespaces.get(ns)
+            obj = None if names is None else names.get(name)
+            if obj is not None and (after is None or (ns, name) > after):
                 yield obj
 
     def objects(self) -> Iterator[Object]:

@@ -52,12 +52,13 @@ from steersman.serve.credentials.tokens import Tokens
 from steersman.serve.documents.discovery import Discovery
 from steersman.serve.documents.openapi import OpenApi
 from steersman.serve.documents.openapi_v2 import OpenApiV2
+from steersman.serve.documents.version import VERSION
 from steersman.serve.encoding import compressed
 from steersman.serve.frames import Frames
 from steersman.serve.health import PATHS as HEALTH_PATHS
 from steersman.serve.health import Check, Health
 from steersman.serve.hooks import Hooks
-from steersman.serve.listing import check_not_ahead, list_page, next_page
+from steersman.serve.listing import check_not_ahead, list_page, next_page, selected_page
 from steersman.serve.lists import Kept, Lists
 from steersman.serve.message import Request, Response
 from steersman.serve.options import ListOptions, list_options, revision, watch_named
@@ -86,22 +87,6 @@ log = logging.getLogger("steersman.serve")
 NODE_PARTS: Final = ("attach", "exec", "log", "portforward")
 """What the node of a pod answers."""
 INCLUDES: Final = ("", "Metadata", "None", "Object")
-VERSION: Final = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.0+steersman",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "none",
-    "compiler": "python",
-    "platform": "linux/amd64",
-}
-"""/version: clients read major and minor; the rest says who really answers."""
 
 
 class App:
@@ -392,23 +377,27 @@ class App:
 
     async def _listed(self, kind: Kind, namespace: str, options: ListOptions, shown: Shown) -> Response:
         converted = kind.origin is not None and kind.origin.webhook is not None
-        if converted or options.token or options.match == "Exact" or shown.columns is not None:
+        if converted or options.token or options.match == "Exact":
             page = await self.converter.read(kind, lambda kind: list_page(self.backend, kind, namespace, options))
+            return list_answer(kind, page.items, _list_meta(page.rev, page.token, page.remaining), shown)
+        if shown.columns is not None:
+            page = await selected_page(self.backend, kind, namespace, options)
             return list_answer(kind, page.items, _list_meta(page.rev, page.token, page.remaining), shown)
         store = self.backend.store
         check_not_ahead(options.rev or 0, store.rev)
         place = (kind, namespace, options.labels, options.fields, options.limit, shown.form)
-        mark = store.mark(kind.gk)
+        mark, rev = store.mark(kind.gk), store.rev
         kept = self.lists.get(place, mark)
         if kept is None:
-            page = list_page(self.backend, kind, namespace, options)
+            page = await selected_page(self.backend, kind, namespace, options)
+            rev = page.rev  # the head may have gone on
             if len(page.items) > STREAMED:
                 return list_answer(kind, page.items, _list_meta(page.rev, page.token, page.remaining), shown)
             last = page.items[-1].key if page.token else None
             kept = Kept(written(kind, page.items, shown), (last.namespace, last.name) if last else None, page.remaining)
             self.lists.keep(place, mark, kept)
-        token = next_page(store.rev, kept.after) if kept.after else ""
-        return list_of(kind, kept.items, _list_meta(store.rev, token, kept.remaining), shown)
+        token = next_page(rev, kept.after) if kept.after else ""
+        return list_of(kind, kept.items, _list_meta(rev, token, kept.remaining), shown)
 
     async def _get(self, request: Request, route: Route, shown: Shown) -> Response:
         if route.part is not None and route.part.name == "scale":

@@ -17,10 +17,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from steersman.api import errors, versions
+from steersman.api.begin import Api
+from steersman.api.field_select import demanded
 from steersman.api.kinds import Kind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import ListQuery
 from steersman.kernel.object import Object
+from steersman.kernel.store import NAMED, Store
+from steersman.serve.aside import aside
 from steersman.serve.backend import Backend
 from steersman.serve.options import ListOptions
 
@@ -28,6 +32,8 @@ MAX_PAGE: Final = 100_000
 """Objects in one page when the client names no limit: what one request can make the server hold on to."""
 MAX_COUNTED: Final = 10_000
 """Objects counted one by one for remainingItemCount, which is only a hint; beyond, it is left out."""
+HELD_AGAINST: Final = 10_000
+"""Objects that a selector is held against in one turn of the loop, which takes some 25 ms."""
 Place = tuple[str, str]
 
 
@@ -47,9 +53,35 @@ class _Token(NamedTuple):
     after: Place
 
 
-def list_page(backend: Backend, kind: Kind, namespace: str, options: ListOptions) -> Page:
-    """A page of a list. Raises ApiError 400 (selectors, token), 410 and 504 (revisions)."""
+def query_of(backend: Backend | _Moment, kind: Kind, namespace: str, options: ListOptions) -> ListQuery:
+    """What a list or watch asks the store for; of one name, no more than that. Raises ApiError 400."""
     query = backend.api.query(kind, namespace or None, options.labels, options.fields)
+    if options.fields and not query.by:
+        name = next((value for field, value in demanded(options.fields) if field == "metadata.name"), "")
+        return query._replace(by=NAMED, value=name) if name else query
+    return query
+
+
+class _Moment(NamedTuple):
+    """What a list is made of, as it was when it was asked for."""
+
+    api: Api
+    store: Store
+
+
+async def selected_page(backend: Backend, kind: Kind, namespace: str, options: ListOptions) -> Page:
+    """A page of the present; where a selector is held against many objects, that is done beside the loop. Raises as
+    `list_page` does."""
+    selects = options.labels or options.fields
+    if selects and not query_of(backend, kind, namespace, options).by and backend.store.count(kind.gk) > HELD_AGAINST:
+        return await aside(list_page, _Moment(backend.api, backend.store.fork()), kind, namespace, options)
+    return list_page(backend, kind, namespace, options)
+
+
+def list_page(backend: Backend | _Moment, kind: Kind, namespace: str, options: ListOptions) -> Page:
+    """A page of a list; of a moment, only the present is known. Raises ApiError 400 (selectors, token), 410 and 504
+    (revisions)."""
+    query = query_of(backend, kind, namespace, options)
     token = _read(options.token) if options.token else None
     head = backend.store.rev
     rev = head
@@ -84,10 +116,10 @@ def check_not_ahead(rev: int, head: int) -> None:
         raise error
 
 
-def _at(backend: Backend, query: ListQuery, rev: int, after: Place | None) -> Iterator[Object]:
+def _at(backend: Backend | _Moment, query: ListQuery, rev: int, after: Place | None) -> Iterator[Object]:
     """The objects of a query in (namespace, name) order as they were at `rev`, behind `after`."""
     now = backend.store.query(query, after)
-    if rev == backend.store.rev:
+    if rev == backend.store.rev or isinstance(backend, _Moment):
         return now
     try:
         events = backend.since(query.gk, rev)

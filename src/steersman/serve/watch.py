@@ -28,7 +28,7 @@ from steersman.serve.audience import Audiences, Send
 from steersman.serve.backend import Backend
 from steersman.serve.converting import Converter
 from steersman.serve.frames import Frames, frame
-from steersman.serve.listing import check_not_ahead
+from steersman.serve.listing import check_not_ahead, query_of
 from steersman.serve.options import ListOptions
 from steersman.serve.render import in_form
 
@@ -73,7 +73,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         options, store = self.options, self.backend.store
-        query = self.backend.api.query(self.kind, self.namespace or None, options.labels, options.fields)
+        query = query_of(self.backend, self.kind, self.namespace, options)
         self.matches, self.text = query.matches, query.text
         wanted = options.rev or 0
         check_not_ahead(wanted, store.rev)
