@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from steersman.api.controller import place_of
 from steersman.check import memory, rest
+from steersman.check.alike import likeness
 from steersman.check.graph import NONE, Graph, Recurrence
 from steersman.check.options import BY_NAME as OPTIONS
 from steersman.check.options import CUTTING, chosen
@@ -372,11 +373,8 @@ class Explorer:
         self._for_ever(livelocks, bool(converges or confluent))
         for prop in converges:
             self._converges(prop, at_rest.values())
-        if confluent and len(ends) > 1:
-            first, second = ends[0], ends[1]
-            way, other = self._ways(first.states[0])[0], self._ways(second.states[0])[0]
-            message = f"fair runs end in {len(ends)} different states"
-            violations.append(Violation("confluence", "confluence", message, way, other=other))
+        if confluent:
+            self._confluent(ends)
         for recurrence in at_rest.values():
             world = self.world_of(recurrence.states[0])
             here = rest.look(graph, recurrence.states, world, self.reducer.settle)
@@ -405,6 +403,14 @@ class Explorer:
         )
         calm = Explorer(self.scenario, bounds, **self._switches, comparing=False)
         return calm if calm.run().holds and calm.verdict.complete else None
+
+    def _confluent(self, ends: Sequence[Recurrence]) -> None:
+        """Judges whether all ends are alike."""
+        first: dict[int, int] = {}
+        for end in ends if len(ends) > 1 else ():
+            first.setdefault(likeness(self.world_of(end.states[0])), end.states[0])
+        if len(first) > 1:
+            self.verdict.violations.append(ending_differently([self._ways(state)[0] for state in first.values()]))
 
     def _for_ever(self, livelocks: Sequence[Recurrence], claimed: bool) -> None:
         """Judges what writes for ever: a loop without waiting above all."""
@@ -459,6 +465,12 @@ class Explorer:
             if recurrence.terminal and not recurrence.writes:
                 seen.setdefault(self.graph.stores[recurrence.states[0]], recurrence.states[0])
         return [self.state_at(number) for number in seen.values()]
+
+
+def ending_differently(ways: Sequence[Sequence[Action]]) -> Violation:
+    """The violation of confluence; `ways`: one to each end."""
+    message = f"fair runs end in {len(ways)} different states"
+    return Violation("confluence", "confluence", message, tuple(ways[0]), other=tuple(ways[1]))
 
 
 def judge(prop: Property, state: State) -> str | None:

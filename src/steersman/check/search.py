@@ -12,7 +12,8 @@ import random
 import time
 from typing import Final
 
-from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, judge, said
+from steersman.check.alike import likeness
+from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently, judge, said
 from steersman.check.scenario import Property, State
 from steersman.check.shrink import minimise, replay
 from steersman.check.verdict import Verdict, Violation
@@ -71,6 +72,8 @@ class Walker:
         self.walks = walks
         self.seed = seed
         self.ends: dict[int, list[Action]] = {}
+        self.unlike: dict[int, list[Action]] = {}
+        """Ways to ends that are not alike, where that counts."""
         self._reported: set[str] = set()
 
     def run(self) -> Verdict:
@@ -116,6 +119,7 @@ class Walker:
         self.explorer.system.learn(learned)
         self.explorer.defaults.again()
         self.ends.clear()
+        self.unlike.clear()
         self._reported.clear()
         verdict.violations.clear()
         verdict.states = verdict.transitions = 0
@@ -189,13 +193,14 @@ class Walker:
                     message = f"nothing changes any more, but {wrong}"
                     self._add(Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
         self.explorer.verdict.violations += self.explorer.defaults.at_rest(world, taken)
-        self.ends.setdefault(world.contents, list(taken))
-        confluent = any(prop.kind == "confluence" for prop in scenario.properties)
-        if confluent and len(self.ends) > 1 and "confluence" not in self._reported:
-            self._reported.add("confluence")
-            first, second = list(self.ends.values())[:2]
-            message = f"fair runs end in {len(self.ends)} different states"
-            self._add(Violation("confluence", "confluence", message, tuple(first), other=tuple(second)))
+        if world.contents in self.ends:
+            return
+        self.ends[world.contents] = list(taken)
+        if "confluence" not in self._reported and any(prop.kind == "confluence" for prop in scenario.properties):
+            self.unlike.setdefault(likeness(world), list(taken))
+            if len(self.unlike) > 1:
+                self._reported.add("confluence")
+                self._add(ending_differently(list(self.unlike.values())))
 
     def _findings(self, taken: list[Action]) -> None:
         for (kind, who), finding in self.explorer.system.reexec.findings.items():

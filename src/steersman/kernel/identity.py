@@ -136,6 +136,18 @@ class Canon:
         found = obj._canon = (self, digest(*parts), tuple(counters))
         return found
 
+    def text(self, obj: Object) -> str:
+        """What `of` is the digest of, as text, but for who manages which fields."""
+        tree = self.tree(obj.key.gk)
+        counters: list[Any] = []
+        parts: list[str] = [*obj.key, obj.node or ""]
+        for name, section in (("metadata", obj.meta), ("spec", obj.spec), ("", obj.rest), ("status", obj.status)):
+            below = tree if name == "" else tree.get(name, {})
+            value = None if section is None else _apply(section.value, below, counters)
+            parts.append(orjson.dumps(value, option=SORTED).decode())
+        order = sorted(set(counters))
+        return "\0".join([*parts, *[str(order.index(counter)) for counter in counters]])
+
     def _section(self, section: Section, tree: Tree | None) -> tuple[str, tuple[Any, ...]]:
         if not tree:
             return f"{section.digest:x}", ()
