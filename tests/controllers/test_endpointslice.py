@@ -188,3 +188,27 @@ def test_every_order_ends_in_the_pods_as_they_are(lag, budgets):
     for w in found.terminal:
         (slice_,) = slices(w)
         assert [(e.addresses[0], e.conditions.ready) for e in slice_.endpoints] == [("10.1.0.1", False)]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "notes", "hints"),
+    [
+        ("PreferSameZone", {}, {"forZones": [{"name": "a"}]}),
+        ("PreferClose", {}, {"forZones": [{"name": "a"}]}),
+        ("PreferSameNode", {}, {"forZones": [{"name": "a"}], "forNodes": [{"name": "node-1"}]}),
+        ("PreferSameNode", {"service.kubernetes.io/topology-mode": "Auto"}, None),
+        (None, {}, None),
+    ],
+)
+def test_traffic_distribution_gives_hints_to_the_ready(distribution, notes, hints):
+    body = service(**SINGLE, **({"trafficDistribution": distribution} if distribution else {}))
+    body["metadata"]["annotations"] = notes
+    w = world(body, nodes=[node(zone="a")])
+    start(w, 0)
+    start(w, 1, ready=False)
+    settle(w)
+    (found,) = slices(w)
+    assert [each.get("hints") for each in found.endpoints] == [hints, None]
+    client(w).patch(Key("", "Service", "default", "web"), {"spec": {"trafficDistribution": None}})
+    settle(w)
+    assert not any("hints" in each for slice_ in slices(w) for each in slice_.endpoints)

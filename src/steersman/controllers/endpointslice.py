@@ -2,8 +2,8 @@
 
 Source of the facts: Kubernetes 1.36, pkg/controller/endpointslice and staging/src/k8s.io/endpointslice
 (reconciler.go, utils.go). As there, slices are changed as little as possible: what is no longer wanted goes, what is
-new fills slices that change anyhow, then one unchanged slice that has room, then new ones. What differs: there are no
-hints (trafficDistribution and the topology annotation have no effect).
+new fills slices that change anyhow, then one unchanged slice that has room, then new ones. What differs: the topology
+annotation gives no hints (it shares endpoints out by the CPUs of zones; trafficDistribution has taken its place).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from steersman.api.controller import Controller, Find
 from steersman.api.endpoints import SERVICE_NAME
 from steersman.api.errors import ApiError
 from steersman.api.eviction import is_ready
+from steersman.api.rules.service_rules import DISTRIBUTIONS
 from steersman.controllers import owned, serving, trigger_time
 from steersman.kernel.effect import GK, Event
 from steersman.kernel.object import Key, Object
@@ -26,6 +27,9 @@ MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 NAME: Final = "endpointslice-controller.k8s.io"
 RESERVED: Final = (SERVICE_NAME, MANAGED_BY, serving.HEADLESS_LABEL)
 ZONE: Final = "topology.kubernetes.io/zone"
+HINTS: Final = "service.kubernetes.io/topology-aware-hints"
+MODE: Final = "service.kubernetes.io/topology-mode"
+SAME_NODE: Final = "PreferSameNode"
 MAX_ENDPOINTS: Final = 100
 """Endpoints in one slice."""
 MAX_NAME: Final = 253
@@ -343,4 +347,20 @@ def _endpoint(pod: Json, node: Json | None, service: Json, family: str) -> dict[
         out["zone"] = zone
     if serving.is_named(pod, service):
         out["hostname"] = pod["spec"]["hostname"]
+    hints = _hints(service, out)
+    return {**out, "hints": hints} if hints else out
+
+
+def _hints(service: Json, endpoint: Json) -> dict[str, Any]:
+    """Who the endpoint is for: those in its zone, or on its node, as the Service's trafficDistribution says."""
+    wanted = service["spec"].get("trafficDistribution")
+    notes = service["metadata"].get("annotations") or EMPTY
+    by_topology = notes.get(HINTS, notes.get(MODE)) in ("Auto", "auto")
+    if wanted not in DISTRIBUTIONS or by_topology or not endpoint["conditions"]["ready"]:
+        return {}
+    out: dict[str, Any] = {}
+    if endpoint.get("zone"):
+        out["forZones"] = [{"name": endpoint["zone"]}]
+    if endpoint.get("nodeName") and wanted == SAME_NODE:
+        out["forNodes"] = [{"name": endpoint["nodeName"]}]
     return out

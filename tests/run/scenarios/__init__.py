@@ -96,7 +96,13 @@ def _plain(obj: Any) -> str:
     (plain["metadata"].get("annotations") or {}).pop(SPEED, None)
     if plain["metadata"].get("annotations") == {}:
         del plain["metadata"]["annotations"]
-    return _words(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode())
+    if "endpoints" in plain:  # in the order of a Go map
+        plain["endpoints"].sort(key=_text)
+    return _text(plain)
+
+
+def _text(value: Any) -> str:
+    return _words(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())
 
 
 def _words(text: str) -> str:

@@ -17,6 +17,7 @@ from tests.run.scenarios.making import (
     template,
 )
 
+ZONE: Final = "topology.kubernetes.io/zone"
 SERVICE, ENDPOINTS = "v1/Service", "v1/Endpoints"
 PORTS: Final = [{"name": "http", "port": 80, "targetPort": "web"}, {"name": "other", "port": 81, "protocol": "UDP"}]
 
@@ -59,6 +60,18 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
             labelled(made("v1/Pod", "unready", containers=CONTAINERS, readinessGates=[{"conditionType": "a/b"}]))
         ),
         patch(SERVICE, {"spec": {"publishNotReadyAddresses": True}}),
+    ),
+    "service-distribution": (
+        lambda c: [
+            c.patch(c.key("v1/Node", f"node-{at}"), {"metadata": {"labels": {ZONE: f"zone-{at % 2}"}}})
+            for at in range(3)
+        ],
+        create(
+            made("apps/v1/DaemonSet", selector={"matchLabels": {"app": "web"}}, template=template()),
+            made(SERVICE, selector={"app": "web"}, ports=PORTS[1:], trafficDistribution="PreferSameZone"),
+        ),
+        patch(SERVICE, {"spec": {"trafficDistribution": "PreferSameNode"}}),
+        patch(SERVICE, {"spec": {"trafficDistribution": None}}),
     ),
     "mirroring": (
         create(made(SERVICE, "hand", ports=PORTS[:1])),
