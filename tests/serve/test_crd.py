@@ -265,3 +265,28 @@ async def test_formats_known_and_unknown():
     refused = await plane.post(WIDGETS, widget(ip="1.2.3"), code=422)
     assert 'spec.ip: Invalid value: "1.2.3": spec.ip in body must be of type ipv4: "1.2.3"' in refused.json["message"]
     await plane.post(WIDGETS, widget(ip="1.2.3.4", odd="anything"), code=201)
+
+
+@in_loop
+async def test_nulls_that_are_applied_are_of_the_wrong_type():
+    """As a kube-apiserver 1.36 tells it."""
+    plane = Plane()
+    loose = {"x-kubernetes-int-or-string": True}
+    fields = {"either": loose, "number": {"type": "integer"}, "maybe": {**loose, "nullable": True}}
+    fields["map"] = {"type": "object", "additionalProperties": loose}
+    spec = {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": spec}}
+    names = {"plural": "nulls", "kind": "Null"}
+    body = {"group": "n.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    await plane.post(CRDS, {"metadata": {"name": "nulls.n.io"}, "spec": body})
+    path = "/apis/n.io/v1/namespaces/default/nulls"
+    for given, at, kind in (
+        ({"either": None}, "spec.either", "integer,string"),
+        ({"number": None}, "spec.number", "integer"),
+        ({"map": {"k": None}}, "spec.map.k", "integer,string"),
+    ):
+        config = {"apiVersion": "n.io/v1", "kind": "Null", "metadata": {"name": "a"}, "spec": given}
+        (cause,) = (await plane.apply(f"{path}/a?fieldManager=x", config, code=422)).json["details"]["causes"]
+        told = f'Invalid value: "null": {at} in body must be of type {kind}: "null"'
+        assert cause == {"reason": "FieldValueTypeInvalid", "message": told, "field": at}
+    await plane.apply(f"{path}/a?fieldManager=x", {**config, "spec": {"maybe": None}}, code=201)

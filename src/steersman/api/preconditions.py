@@ -91,8 +91,20 @@ def body(request: Request, kind: Kind) -> Mapping[str, Any]:
     meta = body.get("metadata")
     if meta is not None and not isinstance(meta, dict):
         problem = go_json.complaint(kind.kind, kind.schema.fields["metadata"], "metadata", meta)
-        raise errors.bad_request(f"{handled(kind)}: {problem}")
+        raise _undecoded(handled(kind), problem)
     return body
+
+
+class Undecoded(errors.BadRequest):
+    """A body that is of another kind, or of none; `problem` is why."""
+
+    problem = ""
+
+
+def _undecoded(beginning: str, problem: str) -> Undecoded:
+    error = Undecoded(400, "BadRequest", f"{beginning}: {problem}")
+    error.problem = problem
+    return error
 
 
 def _plain_or_none(given: Any) -> str:
@@ -111,19 +123,17 @@ def _other_kind(request: Request, kind: Kind, body: Mapping[str, Any], field: st
             return errors.bad_request(told)
         cause = errors.Cause.invalid(field, name, f"must be {wanted}")
         return errors.invalid(name, str(meta_of(body).get("name") or ""), [cause], kind.group)
-    return errors.bad_request(_misplaced(request, kind, api_version, name))
+    beginning = f"{name} in version {errors.quote(api_version.rpartition('/')[2])} cannot be handled as a {kind.kind}"
+    return _undecoded(beginning, _misplaced(kind, api_version, name))
 
 
-def _misplaced(request: Request, kind: Kind, api_version: str, name: str) -> str:
+def _misplaced(kind: Kind, api_version: str, name: str) -> str:
     group, _, version = api_version.rpartition("/")
-    text = f"{name} in version {errors.quote(version)} cannot be handled as a {kind.kind}: "
     known = Kinds.builtin().builtin_of(group, name)
     if (known is not None and known.version == version) or (name in META_KINDS and version == "v1"):
         internal = INTERNAL.get(kind.group) or kind.group.partition(".")[0] or "core"
-        return f"{text}converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
-    return (
-        f"{text}no kind {errors.quote(name)} is registered for version {errors.quote(api_version)} in scheme {SCHEME}"
-    )
+        return f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+    return f"no kind {errors.quote(name)} is registered for version {errors.quote(api_version)} in scheme {SCHEME}"
 
 
 def handled(kind: Kind) -> str:
@@ -138,12 +148,9 @@ def patch_meta(request: Request, kind: Kind) -> Mapping[str, Any]:
         request = request._replace(body={"metadata": request.body.get("metadata")})
     try:
         return body(request, kind).get("metadata") or EMPTY
-    except errors.BadRequest as refused:
-        _, is_decoding, problem = refused.message.partition(f" cannot be handled as a {kind.kind}: ")
-        if not is_decoding:
-            raise
-        shown = errors.show(request.body)
-        raise errors.invalid("", "", [errors.Cause.invalid("patch", shown, problem)]) from None
+    except Undecoded as refused:
+        cause = errors.Cause.invalid("patch", errors.show(request.body), refused.problem)
+        raise errors.invalid("", "", [cause]) from None
 
 
 def applied_meta(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -96,7 +96,7 @@ class _Walk:
     # -- one value -------------------------------------------------------------------------------------------------
 
     def _type(self, schema: Schema, value: Any, name: str) -> list[Cause]:
-        wanted, found, form = _types(schema), _type_of(value), schema.format
+        wanted, found, form = json_types(schema), _type_of(value), schema.format
         if value is None:
             return [self._misfit(name, ",".join(wanted), "null")] if wanted and not schema.nullable else []
         kind, own = found
@@ -229,7 +229,7 @@ def _is_dropped(child: Schema | None) -> bool:
     return child is not None and not child.nullable
 
 
-def _types(schema: Schema) -> tuple[str, ...]:
+def json_types(schema: Schema) -> tuple[str, ...]:
     """The types of JSON that a schema allows; none for anything."""
     if schema.type == "int-or-string":
         return ("integer", "string")

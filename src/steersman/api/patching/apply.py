@@ -15,6 +15,7 @@ import orjson
 from steersman.api import aliases, errors, fields, managed, pod_parts, status_part, taking, write
 from steersman.api.by import By, Written
 from steersman.api.crd import conversion
+from steersman.api.crd.faults import json_types
 from steersman.api.errors import Cause
 from steersman.api.intake import field_schema
 from steersman.api.kinds import BODIES, STATUS_PARTS, Kind
@@ -141,9 +142,9 @@ def _nulls(schema: Schema | None, value: Any, path: str) -> Iterator[Cause]:
         for name, item in value.items():
             child = fields.child_schema(schema, name)
             where = f"{path}.{name}" if path else str(name)
-            if item is None and child is not None and child.type != "any" and not child.nullable:
-                wanted = {"map": "object", "list": "array"}.get(child.type, child.type)
-                yield Cause.invalid(where, "null", f'{where} in body must be of type {wanted}: "null"')
+            wanted = () if item is not None or child is None or child.nullable else json_types(child)
+            if wanted:
+                yield Cause.type_invalid(where, "null", f'{where} in body must be of type {",".join(wanted)}: "null"')
             elif isinstance(item, (dict, list)):
                 yield from _nulls(child, item, where)
     elif isinstance(value, list) and schema is not None:
