@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.check.explore import Bounds, Explorer
+from steersman.kernel.faults import BY_NAME
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.system import Learned
 from steersman.kernel.transition import apply, enabled, step
@@ -16,6 +17,8 @@ LAW = settings(max_examples=40, deadline=None, suppress_health_check=list(Health
 TABLES = st.lists(programs(REMEMBERING), min_size=1, max_size=2) | st.lists(programs(TIMED), min_size=1, max_size=2)
 BOUNDS = st.sampled_from(
     [{}, {"lag": 1}, {"crashes": 1}, {"lag": 1, "crashes": 1, "conflicts": 1}, {"lag": 2}, {"atomic": True, "lag": 1}]
+    + [{name: 1, "lag": 1} for name in BY_NAME]
+    + [dict.fromkeys(BY_NAME, 1)]
 )
 
 

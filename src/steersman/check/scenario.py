@@ -21,6 +21,7 @@ from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
+from steersman.check.acts import acts
 from steersman.check.hooks import HookModels
 from steersman.check.mistake import ScenarioError as ScenarioError
 from steersman.check.properties.names import UnknownProperty, named
@@ -279,6 +280,7 @@ class Scenario:
             refuse=Refusals(api.kinds),
             external=self._ask,
             outside=dict(self._states),
+            acts=acts(api, self._objects),
             call=self._hooks.call,
             **options,
         )

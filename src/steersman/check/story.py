@@ -16,7 +16,7 @@ from steersman.check.rest import name_of as name_of
 from steersman.check.verdict import plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Refused
-from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, NO_LOOP, SAYS
+from steersman.kernel.faults import ABOUT_A_KIND, ACTS, AT_A_CALL, NO_LOOP, SAYS
 from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
 from steersman.kernel.transition import step
@@ -207,6 +207,8 @@ def _moved(world: World, loop: int, action: Action) -> tuple[str, tuple[int, ...
 def _plain(action: Action, world: World) -> str:
     if action.op == "run":
         return f"{action.who} starts to reconcile {name_of(action.key)}"
+    if action.op in ACTS:
+        return world.system.acts[action.op].says(action.key, action.number)
     if action.op in SAYS:
         watch = f"'s watch of {action.key.kind}" if action.op in ABOUT_A_KIND else ""
         return f"{action.who}{watch} {SAYS[action.op]}"

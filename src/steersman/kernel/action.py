@@ -25,14 +25,14 @@ class Action(NamedTuple):
     key: Key = NO_KEY
     """The item; the kind (its name is "") where a view of it is meant."""
     number: int = 0
-    """cont, call, commit and the faults of a call: which of the reconcile, from 1."""
+    """cont, call, commit and the faults of a call: which of the reconcile, from 1; what befalls objects: how."""
 
     @property
     def label(self) -> str:
         """Stable text, such as `cont replicaset/ReplicaSet.apps default/web#3`."""
         if self.op in ABOUT_A_KIND:
             kind = f"{self.key.kind}.{self.key.group}" if self.key.group else self.key.kind
-            return f"deliver {self.who}/{kind}"
+            return f"{self.op} {self.who}/{kind}"
         item = self.who if self.key is NO_KEY or self.key == NO_KEY else f"{self.who}/{self.key}"
         return f"{self.op} {item}#{self.number}" if self.number else f"{self.op} {item}"
 

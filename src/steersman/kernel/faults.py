@@ -166,6 +166,38 @@ CATALOGUE: Final = (
         "at any time",
         "is set back by an hour",
     ),
+    Fault(
+        "pod_failures",
+        "fail-pod",
+        "a kubelet ends a pod (Evicted), or reports it not ready",
+        "Kubernetes: node-pressure eviction; bugs 67, 87",
+        "of every pod on a node that has not ended; of every pod that is ready",
+        "fails",
+    ),
+    Fault(
+        "evictions",
+        "evict",
+        "somebody evicts a pod, as a drain does; disruption budgets are heeded",
+        "Kubernetes: API-initiated eviction; bugs 87, 95",
+        "of every pod that has not ended",
+        "is evicted",
+    ),
+    Fault(
+        "node_failures",
+        "fail-node",
+        "a node falls silent (its conditions are Unknown, it is tainted unreachable), or is gone",
+        "Kubernetes: nodes, heartbeats; bugs 89, 91",
+        "of every Node object",
+        "fails",
+    ),
+    Fault(
+        "edits",
+        "edit",
+        "somebody changes a field of an applied object, rolls it back, deletes the object or makes it again",
+        "Acto: operations made from the schema; bugs 47, 48, 50, 52, 53",
+        "of every object of `w.apply`, in whatever way its schema allows",
+        "edits",
+    ),
 )
 BY_NAME: Final = {fault.name: fault for fault in CATALOGUE}
 BY_OP: Final = {fault.op: fault for fault in CATALOGUE}
@@ -182,7 +214,9 @@ AT_A_CALL: Final = (*AT_A_REQUEST, *AT_A_SYSTEM)
 """Faults that befall a call of a reconcile."""
 AT_A_WATCH: Final = ("slow", "miss", "lose-watch", "stall")
 """Faults that hold up a watch, or all of a controller's."""
-NO_LOOP: Final = frozenset(["user", "advance", "jump", "set-back"])
+ACTS: Final = ("edit", "evict", "fail-node", "fail-pod")
+"""Faults that are API requests of somebody who is no controller."""
+NO_LOOP: Final = frozenset(["user", "advance", "jump", "set-back", *ACTS])
 """Actions of nobody's controller."""
 ABOUT_A_KIND: Final = frozenset(["deliver", "slow", "miss", "lose-watch", "merge", "relist"])
 """Actions of one controller's view of one kind."""

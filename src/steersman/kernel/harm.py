@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from .action import Action
 from .effect import GK, Call, Commit, Effect, Event, Refused
-from .faults import ABOUT_A_KIND, AT_A_SYSTEM, AT_A_WATCH, BY_OP, Left
+from .faults import ABOUT_A_KIND, ACTS, AT_A_SYSTEM, AT_A_WATCH, BY_OP, Left
 from .instances import Relay
 from .object import Key
 from .rare import HOUR, Rare
@@ -246,6 +246,16 @@ def set_back(world: World) -> None:
     world.rare = world.rare._replace(skew=world.rare.skew - HOUR)
 
 
+# -- what befalls objects --------------------------------------------------------------------------------------------
+
+
+def act(world: World, action: Action) -> None:
+    """Somebody who is no controller makes requests. What is refused is not done."""
+    found = world.system.acts[action.op]
+    with suppress(Refused):
+        found.do(lambda effect: world.exchange(None, found.who, effect), action.key, action.number)
+
+
 # -- all of them -----------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +271,9 @@ def beginnings(world: World, left: Left) -> list[Action]:
                 if view is None or not view.how:
                     out += [Action(op, loops[loop].name, Key(*gk, "", "")) for op in left.at_a_kind]
     out += [Action(op, "clock") for op in ("jump", "set-back") if op in left.ops]
+    for op, what in world.system.acts.items():
+        if op in left.ops:
+            out += [Action(op, what.who, key, number) for key, number in what.targets(world.store)]
     if "stall" in left.ops:
         up = [n for n in range(len(loops)) if not world.is_down(n)]
         out += [Action("stall", loops[n].name) for n in up if (n, STALLED) not in world.views]
@@ -292,6 +305,8 @@ def happen(world: World, op: str, loop: int, action: Action) -> None:
         start(world, _relay(world, op, loop))
     elif op == "retire":
         retire(world, loop)
+    elif op in ACTS:
+        act(world, action)
     elif op == "jump":
         jump(world)
     elif op == "set-back":

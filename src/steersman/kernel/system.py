@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from .component import Component
 from .draw import draw_smallest, model_call
@@ -12,6 +12,7 @@ from .effect import GK, Effect, Outcome, Refused, Request
 from .faults import AT_A_WATCH, Budgets
 from .identity import Canon
 from .instances import Upgrade, relays
+from .object import Key
 from .reexec import Learned, Reconciler, Reexec, Vary
 from .store import Store
 
@@ -29,6 +30,22 @@ class UserStep(NamedTuple):
 
     name: str
     do: Callable[[Exchange], None]
+
+
+class Act(Protocol):
+    """What may befall objects, or be done to them: requests of somebody who is no controller."""
+
+    who: str
+    """Who it is: part of the label."""
+
+    def targets(self, store: Store) -> Iterable[tuple[Key, int]]:
+        """The objects it can happen to, and in which ways (numbers from 1)."""
+
+    def do(self, exchange: Exchange, key: Key, number: int) -> None:
+        """Makes the requests; a refusal is raised."""
+
+    def says(self, key: Key, number: int) -> str:
+        """It in words."""
 
 
 class System:
@@ -51,6 +68,7 @@ class System:
         draw: Callable[[World, Any], str] | None = None,
         external: Callable[..., Any] | None = None,
         outside: Mapping[str, Any] = NOTHING,
+        acts: Mapping[str, Act] = NOTHING,
         call: Callable[[str, Any], Any] | None = None,
         twice: bool = True,
         memo: bool = True,
@@ -80,6 +98,8 @@ class System:
         self.draw = draw or draw_smallest
         self.external = external
         """(name, request) → answer; of one with a state, (name, request, state) → (answer, state)."""
+        self.acts = acts
+        """What befalls objects, by its Action."""
         self.outside = outside
         """The external systems that have a state, and what it is at first (JSON)."""
         self.call = call or model_call
