@@ -27,7 +27,7 @@ from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
 from steersman.check.verdict import Verdict, Violation, plural
 from steersman.kernel.action import NO_KEY, Action
-from steersman.kernel.faults import BY_NAME, FAULTY
+from steersman.kernel.faults import BY_NAME, EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
 from steersman.kernel.system import Learned, System
@@ -109,7 +109,8 @@ class Explorer:
         self.comparing = comparing
         """Whether what was found is compared with a search without faults."""
         self.removed = Removals()
-        self._faulty = not comparing or bool(self.bounds.lag or any(self.bounds.faults.values()))
+        faults = [number for name, number in self.bounds.faults.items() if name not in EVENTS]
+        self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
         self._switches["settle"] = settle
         self.progress = progress
@@ -400,6 +401,7 @@ class Explorer:
             max_states=max(LEAST_UNDISTURBED, len(self.graph) + 1),
             max_seconds=self.bounds.max_seconds,
             max_memory=self.bounds.max_memory,
+            **{name: self.bounds.faults[name] for name in EVENTS},
         )
         calm = Explorer(self.scenario, bounds, **self._switches, comparing=False)
         return calm if calm.run().holds and calm.verdict.complete else None

@@ -216,6 +216,8 @@ AT_A_WATCH: Final = ("slow", "miss", "lose-watch", "stall")
 """Faults that hold up a watch, or all of a controller's."""
 ACTS: Final = ("edit", "evict", "fail-node", "fail-pod")
 """Faults that are API requests of somebody who is no controller."""
+EVENTS: Final = tuple([fault.name for fault in CATALOGUE if fault.op in (*ACTS, "jump")])
+"""What happens in a world that is in order, where time passes too: a run without faults has it as well."""
 NO_LOOP: Final = frozenset(["user", "advance", "jump", "set-back", *ACTS])
 """Actions of nobody's controller."""
 ABOUT_A_KIND: Final = frozenset(["deliver", "slow", "miss", "lose-watch", "merge", "relist"])
