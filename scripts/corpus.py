@@ -24,14 +24,15 @@ HEAD: Final = """# Known bugs, found again
 Public bugs of real controllers, written down as pairs of small controllers: one with the bug, one without. Each is a
 test below `tests/bugs`. The buggy one is reported, and the fault that is its cause stands in its schedule; without the
 fault it passes. The one without the bug passes within the same bounds. No pair tells the checker what to look for: what
-is violated is a property that is on by default, or what a user of that system would say.
+is violated is a property that is on by default, or what a user of that system would say. *Out of the box* is what is
+reported of the buggy one when nothing at all is claimed.
 
 This page is written by `scripts/corpus.py`. *Buggy* and *fixed* give the states visited, the seconds that took, and
 whether that was everything within the bounds (COMPLETE) or not (BOUNDED); *steps* is the length of the counterexample.
 """
 TABLE: Final = """
-| row | source | mechanism | within | found | steps | buggy | fixed |
-|---|---|---|---|---|---|---|---|"""
+| row | source | mechanism | within | found | steps | out of the box | buggy | fixed |
+|---|---|---|---|---|---|---|---|---|"""
 OMISSIONS: Final = """
 ## Not attempted
 
@@ -71,6 +72,7 @@ def _line(row: Row) -> tuple[str, float]:
         bounds,
         "; ".join([violation.title for violation in row.violations(buggy)]),
         ", ".join(steps),
+        ", ".join(sorted({violation.name for violation in row.unclaimed().violations})) or "-",
         _searched(buggy),
         _searched(fixed),
     )

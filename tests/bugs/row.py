@@ -79,6 +79,12 @@ class Row:
         """Checks the buggy one without the faults: it passes."""
         return sm.check(self.scenario(self.buggy), **self.calm).assert_holds()
 
+    def unclaimed(self) -> Verdict:
+        """Checks the buggy one with no claim of the scenario: what the properties out of the box find."""
+        scenario = self.scenario(self.buggy)
+        scenario.properties.clear()
+        return sm.check(scenario, **self.bounds)
+
     def holds(self, **more: Any) -> Verdict:
         """Checks the fixed one: it passes."""
         verdict = sm.check(self.scenario(self.fixed), **self.bounds | more).assert_holds(complete=not self.bounded)
