@@ -7,15 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.check import saved, watchdog
+from steersman.check.ends import MAX_ENDS, End
 from steersman.check.explain import text_of
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
+from steersman.check.picture import picture
 from steersman.check.scenario import Scenario
 from steersman.check.search import Walker
 from steersman.check.story import Story
 from steersman.check.verdict import Verdict, Violation
 from steersman.check.watchdog import Watchdog
+from steersman.kernel.action import Action
+from steersman.kernel.system import Learned
 
 sessions: list[Session] = []
 """Who listens to checks: the command line and the pytest plugin. The innermost is last."""
@@ -32,6 +36,8 @@ class Session:
         self.lenient = False
         """Whether to skip steps of it that are not possible, and to go on to the end of the run after it."""
         self.progress: Callable[[Verdict], None] | None = None
+        self.picturing = False
+        """Whether verdicts are to have a picture of their graph."""
 
 
 def check(scenario: Scenario, **options: Any) -> Verdict:
@@ -56,6 +62,10 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     explorer = Explorer(scenario, bounds, **switches, progress=progress)
     verdict = _found(explorer, walking, schedule, session is not None and session.lenient)
     verdict.controllers = scenario.controllers()
+    tell = Teller(scenario, bounds, switches, verdict.reads)
+    verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
+    if session is not None and session.picturing:
+        verdict.picture = picture(explorer.graph, verdict, explorer.ways)
     if session is not None:
         verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(CUTTING))
     for listener in sessions:
@@ -76,12 +86,35 @@ def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved |
                 verdict = Follower(explorer, schedule.schedule, lenient).run()
             else:
                 verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
-            for violation in verdict.violations:
-                _explain(explorer, violation)
+            try:
+                for violation in verdict.violations:
+                    _explain(explorer, violation)
+            except KeyboardInterrupt:
+                verdict.incomplete, verdict.cut = INTERRUPTED, True
     finally:
         if collecting:
             gc.enable()
     return verdict
+
+
+class Teller:
+    """Tells runs of a scenario again, long after its search, which it does not keep."""
+
+    def __init__(self, scenario: Scenario, bounds: Bounds, switches: dict[str, Any], reads: tuple[str, ...]) -> None:
+        self._new: Callable[[], Explorer] = lambda: Explorer(scenario, bounds, **switches)
+        self._reads = reads
+        self._explorer: Explorer | None = None
+
+    def __call__(self, actions: tuple[Action, ...]) -> Story:
+        """The run that some actions make."""
+        if self._explorer is None:
+            self._explorer = self._new()
+            self._explorer.assume_reads(self._reads)
+        while True:
+            try:
+                return Story(self._explorer.world_at([]), actions)
+            except Learned as learned:
+                self._explorer.system.learn(learned)
 
 
 def _explain(explorer: Explorer, violation: Violation) -> None:
@@ -89,5 +122,6 @@ def _explain(explorer: Explorer, violation: Violation) -> None:
     violation.story = Story(first, violation.actions, violation.cycle)
     text = text_of(violation.story)
     if violation.other:
-        text += "\n  but also:\n" + text_of(Story(first, violation.other))
+        violation.other_story = Story(first, violation.other)
+        text += "\n  but also:\n" + text_of(violation.other_story)
     violation.explanation = text

@@ -51,16 +51,20 @@ def diff(change: Change, name_it: bool = False) -> Iterator[str]:
         return
     if name_it:
         yield f"~ {name_of(change.key)}"
-    changes = change.fields()
+    yield from field_lines(change.fields())
+
+
+def field_lines(changes: Sequence[tuple[str, Any, Any]]) -> Iterator[str]:
+    """(path, old, new) of fields, a line each."""
     for path, old, new in changes[:MAX_DIFF_LINES]:
         yield f"    {path}: {short(old)} → {short(new)}"
     if len(changes) > MAX_DIFF_LINES:
         yield f"    … and {len(changes) - MAX_DIFF_LINES} more fields"
 
 
-def short(value: Any) -> str:
-    """A value on a line."""
+def short(value: Any, most: int = MAX_VALUE) -> str:
+    """A value on a line, of so many characters at most."""
     if value is None:
         return "(none)"
     text = orjson.dumps(value).decode()
-    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"

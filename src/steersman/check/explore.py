@@ -139,6 +139,8 @@ class Explorer:
         self._stores: dict[int, int] = {}
         self._seen_findings: set[tuple[str, str]] = set()
         self._last: list[int] = []
+        self.ways: list[tuple[Action, ...]] = []
+        """Shortest ways to the stores in which runs come to rest for good."""
 
     def run(self) -> Verdict:
         """Searches until everything is known, a bound is met, or Ctrl-C; judges what was found."""
@@ -178,6 +180,7 @@ class Explorer:
         self.removed.clear()
         self._judged.clear()
         self._stores.clear()
+        self.ways.clear()
         self.verdict.violations[:] = violations
         self.verdict.incomplete = ""
 
@@ -357,7 +360,9 @@ class Explorer:
         violations, graph = self.verdict.violations, self.graph
         if self.verdict.incomplete:
             for state in graph.quiet():
-                violations += self.defaults.at_rest(self.world_of(state), self._ways(state)[0])
+                way = self._ways(state)[0]
+                violations += self.defaults.at_rest(self.world_of(state), way)
+                self.ways.append(way)
             return
         at_rest: dict[int, Recurrence] = {}
         livelocks: list[Recurrence] = []
@@ -381,6 +386,8 @@ class Explorer:
             here = rest.look(graph, recurrence.states, world, self.reducer.settle)
             way, cycle = self._ways(recurrence.states[0], here.cycle)
             violations += self.defaults.at_rest(world, way, cycle, here.ended)
+            if recurrence.terminal:
+                self.ways.append(way)
         worth = self._faulty or not (confluent or self.bounds.atomic)
         if worth and self.comparing and not (violations or self.unproved()):
             violations += self.defaults.compared(self, self._faulty)

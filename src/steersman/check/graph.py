@@ -191,11 +191,17 @@ class Graph:
         """States that were expanded and in which nobody moves but faults; one of each store."""
         seen: set[int] = set()
         for state in range(len(self)):
-            if (state and not self._edge_at[state]) or self.stores[state] in seen:
-                continue  # not expanded, or its store is known
-            if all(self.actions[action].op in FAULTY for action, _ in self.edges(state)):
+            if self.stores[state] not in seen and self.is_quiet(state):
                 seen.add(self.stores[state])
                 yield state
+
+    def was_expanded(self, state: int) -> bool:
+        """Whether its transitions are known."""
+        return not state or bool(self._edge_at[state])
+
+    def is_quiet(self, state: int) -> bool:
+        """Whether it is known that nobody moves there but faults."""
+        return self.was_expanded(state) and all(self.actions[action].op in FAULTY for action, _ in self.edges(state))
 
     # -- liveness ------------------------------------------------------------------------------------------------
 

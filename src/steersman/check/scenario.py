@@ -26,6 +26,7 @@ from steersman.check.hooks import HookModels
 from steersman.check.mistake import ScenarioError as ScenarioError
 from steersman.check.properties.names import UnknownProperty, named
 from steersman.check.refusals import Refusals
+from steersman.check.verdict import plain
 from steersman.kernel.effect import Call, Commit, Effect, Request
 from steersman.kernel.identity import TABLE, Canon, uid_text
 from steersman.kernel.instances import Upgrade
@@ -118,7 +119,7 @@ class Scenario:
     """See the module's text, and docs/check.md for an example."""
 
     def __init__(self, name: str = "") -> None:
-        self.name = name
+        self.name = plain(name)
         self.kinds = Kinds.builtin()
         self.properties: list[Property] = []
         self.off: list[str] = []
@@ -207,6 +208,7 @@ class Scenario:
 
     def user(self, name: str, do: Callable[[Client], Any]) -> Scenario:
         """Something a person does once, at any moment: `w.user("scale", lambda c: c.patch(web, {...}))`."""
+        name = plain(name)
         if any(known == name for known, _ in self._users):
             raise ScenarioError(f"two users are called {name!r}; give each its own name")
         self._users.append((name, do))
@@ -236,12 +238,12 @@ class Scenario:
 
     def always(self, name: str, holds: Callable[[State], Any]) -> Scenario:
         """Must hold in every state."""
-        self.properties.append(Property("always", name, holds))
+        self.properties.append(Property("always", plain(name), holds))
         return self
 
     def converges(self, holds: Callable[[State], Any] | None = None, name: str = "converges") -> Scenario:
         """In every fair run nothing changes any more at some time, and `holds` then."""
-        self.properties.append(Property("converges", name, holds))
+        self.properties.append(Property("converges", plain(name), holds))
         return self
 
     def confluent(self) -> Scenario:

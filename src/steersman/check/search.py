@@ -71,7 +71,7 @@ class Walker:
         self.explorer = explorer
         self.walks = walks
         self.seed = seed
-        self.ends: dict[int, list[Action]] = {}
+        self.ends: dict[int, tuple[Action, ...]] = {}
         self.unlike: dict[int, list[Action]] = {}
         """Ways to ends that are not alike, where that counts."""
         self._reported: set[str] = set()
@@ -104,6 +104,7 @@ class Walker:
         if verdict.incomplete == "random walks":
             verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.reads = self.explorer.reads()
+        self.explorer.ways.extend(self.ends.values())
         self._count(start)
         return verdict
 
@@ -195,7 +196,7 @@ class Walker:
         self.explorer.verdict.violations += self.explorer.defaults.at_rest(world, taken)
         if world.contents in self.ends:
             return
-        self.ends[world.contents] = list(taken)
+        self.ends[world.contents] = tuple(taken)
         if "confluence" not in self._reported and any(prop.kind == "confluence" for prop in scenario.properties):
             self.unlike.setdefault(likeness(world), list(taken))
             if len(self.unlike) > 1:

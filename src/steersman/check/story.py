@@ -13,7 +13,7 @@ import orjson
 
 from steersman.check.rest import Noting
 from steersman.check.rest import name_of as name_of
-from steersman.check.verdict import plural
+from steersman.check.verdict import plain, plural
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Commit, Effect, Refused
 from steersman.kernel.faults import ABOUT_A_KIND, ACTS, AT_A_CALL, NO_LOOP, SAYS
@@ -114,11 +114,11 @@ class Story:
         return taken
 
     def named(self, text: str) -> str:
-        """`text` with the names of objects instead of their uids."""
+        """`text` with the names of objects instead of their uids, and nothing that cannot be written."""
         for uid, name in self.names.items():
             if uid in text:
                 text = text.replace(uid, f"[{name}]")
-        return text
+        return plain(text)
 
     @property
     def objects(self) -> list[Key]:

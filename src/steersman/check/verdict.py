@@ -10,6 +10,8 @@ from steersman.kernel.action import Action
 from steersman.kernel.schedule import Schedule
 
 if TYPE_CHECKING:
+    from steersman.check.ends import End
+    from steersman.check.picture import Picture
     from steersman.check.story import Story
 
 
@@ -30,8 +32,13 @@ class Violation:
     """confluence: the way to the other end."""
     story: Story | None = None
     """The run in detail."""
+    other_story: Story | None = None
+    """The way to the other end in detail."""
     explanation: str = ""
     """The steps in words, with what each changed."""
+
+    def __post_init__(self) -> None:
+        self.message = plain(self.message)
 
     @property
     def title(self) -> str:
@@ -54,6 +61,11 @@ class Verdict:
     transitions: int = 0
     converged: int = 0
     """Different stores in which fair runs come to rest."""
+    ends: tuple[End, ...] = ()
+    """Those stores, with the way to each; of a search that was cut short the ones found so far in which nobody moves.
+    `ends.parting` tells two of them apart."""
+    picture: Picture | None = None
+    """The graph of states, or a part of it, where a report is to show it."""
     executions: int = 0
     """Real executions of controllers; the memos answered the rest."""
     read_memo: tuple[int, int] = (0, 0)
@@ -162,6 +174,11 @@ class Verdict:
             f"  memo hits: reads {_share(self.read_memo)}, writes {_share(self.write_memo)}; "
             f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}"
         )
+
+
+def plain(text: str) -> str:
+    """Without halves of characters, which no file and no terminal takes: names and messages may quote anything."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def plural(count: int, noun: str) -> str:

@@ -41,6 +41,13 @@ def check(
     export_test: Annotated[Path | None, typer.Option(help="A folder for a pytest file of each violation.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.")] = None,
     sarif: Annotated[Path | None, typer.Option(help="Write SARIF there.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page there: timelines, diffs, the graph of states.")
+    ] = None,
+    ends: Annotated[bool, typer.Option("--ends", help="List where runs come to rest.")] = False,
+    diff_ends: Annotated[
+        str, typer.Option(metavar="N,M", help="Two of those: what differs, and the first step where their ways part.")
+    ] = "",
     **options: Any,
 ) -> None:
     """Explores every interleaving of the scenarios' controllers, within the bounds.
@@ -54,8 +61,19 @@ def check(
         raise typer.Exit(_explain(targets or []))
     if not targets:
         raise typer.BadParameter("name Python files with scenarios: FILE[::NAME]...")
-    reports = Reports(Wanted(junit, sarif, export_test, cause))
+    wanted = Wanted(junit, sarif, export_test, html, ends=ends, diff_ends=_pair(diff_ends), cause=cause)
+    reports = Reports(wanted)
     raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay, reports))
+
+
+def _pair(text: str) -> tuple[int, int] | None:
+    """`1,2` as two numbers."""
+    if not text:
+        return None
+    one, _, other = text.partition(",")
+    if not (one.strip().isdecimal() and other.strip().isdecimal()):
+        raise typer.BadParameter(f"--diff-ends {text}: give two numbers of --ends, such as 1,2")
+    return int(one), int(other)
 
 
 _signature = inspect.signature(check, eval_str=True)
@@ -79,6 +97,7 @@ def _run(
 
     session = Session(chosen)
     session.progress = _progress if sys.stderr.isatty() else None
+    session.picturing = reports.wanted.pictures
     sessions.append(session)
     try:
         session.replay = None if replay is None else saved.read(replay)

@@ -7,7 +7,7 @@ slice of a change is everything that can be reached that way, across controllers
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from steersman.check.story import Step, Story
@@ -76,15 +76,35 @@ def slice_of(story: Story, wanted: Place) -> list[Step]:
     last = next((step for step in reversed(story.steps) if wanted.touched(step)), None)
     if last is None:
         raise CauseError(f"{wanted}: nobody changes it in this run; steersman check without --cause shows what happens")
+    causes = causes_of(story)
+    return [story.steps[number - 1] for number in led_to(causes, last.number)]
+
+
+class Cause(NamedTuple):
+    """A step that another rests on."""
+
+    number: int
+    how: str
+    """What it did: `told` a view, was `missed` by a stale one, was `read`, had `woken` the reconcile, or came `before`
+    in it."""
+
+
+def causes_of(story: Story) -> dict[int, tuple[Cause, ...]]:
+    """What each step of a run rests on, by the numbers of steps."""
     causes = _Causes(story)
-    found: dict[int, Step] = {}
+    return {step.number: tuple([Cause(other.number, how) for how, other in causes.of(step)]) for step in story.steps}
+
+
+def led_to(causes: Mapping[int, Iterable[Cause]], last: int) -> list[int]:
+    """Everything that a step rests on, and what that rests on, and itself: numbers in order."""
+    found: set[int] = set()
     work = [last]
     while work:
-        step = work.pop()
-        if step.number not in found:
-            found[step.number] = step
-            work += causes.of(step)
-    return [found[number] for number in sorted(found)]
+        number = work.pop()
+        if number not in found:
+            found.add(number)
+            work += [cause.number for cause in causes.get(number, ())]
+    return sorted(found)
 
 
 class _Causes:
@@ -99,20 +119,22 @@ class _Causes:
                 if change.new is None:
                     self._gone.setdefault(change.key, []).append(step)
 
-    def of(self, step: Step) -> Iterator[Step]:
-        """The steps that caused one."""
-        for rev in (*step.told, *step.missed):
-            if rev in self._writer:
-                yield self._writer[rev]
+    def of(self, step: Step) -> Iterator[tuple[str, Step]]:
+        """The steps that caused one, and how."""
+        for how, revs in (("told", step.told), ("missed", step.missed)):
+            for rev in revs:
+                if rev in self._writer:
+                    yield how, self._writer[rev]
         for seen in step.seen:
             if seen.rev is not None and seen.rev in self._writer:
-                yield self._writer[seen.rev]
+                yield "read", self._writer[seen.rev]
             elif seen.rev is None:
-                yield from [gone for gone in self._gone.get(seen.key, ()) if gone.number < step.number][-1:]
+                gone = [gone for gone in self._gone.get(seen.key, ()) if gone.number < step.number]
+                yield from [("read", last) for last in gone[-1:]]
         if step.action.op in ("run", "fire"):
-            yield from self._woken(step)
+            yield from [("woken", other) for other in self._woken(step)]
         elif step.item is not None:
-            yield from self._reconcile(step)
+            yield from [("before", other) for other in self._reconcile(step)]
 
     def _woken(self, step: Step) -> Iterator[Step]:
         """What put its item on the queue, or set its timer: the last step that did."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from steersman.check.explain import step_lines
+from steersman.check.ends import parting
+from steersman.check.explain import field_lines, step_lines
 from steersman.check.report.cause import CauseError, place, slice_of
 from steersman.check.report.checked import Checked, written
 from steersman.check.report.junit import junit
+from steersman.check.report.page import page
 from steersman.check.report.regression import export
 from steersman.check.report.sarif import sarif
-from steersman.check.verdict import Violation
+from steersman.check.report.saved_run import saved
+from steersman.check.story import name_of
+from steersman.check.verdict import Verdict, Violation, plural
 
 
 class Wanted(NamedTuple):
@@ -22,8 +26,20 @@ class Wanted(NamedTuple):
     sarif: Path | None = None
     tests: Path | None = None
     """A folder for a test of each violation."""
+    html: Path | None = None
+    save: Path | None = None
+    """A file for `steersman inspect`."""
+    ends: bool = False
+    """List the stores in which runs come to rest, with the steps to each."""
+    diff_ends: tuple[int, int] | None = None
+    """Two of them to be compared."""
     cause: str = ""
     """`KIND/NAME[.field]`: why that is as it is at the end of each counterexample."""
+
+    @property
+    def pictures(self) -> bool:
+        """Whether something shows graphs of states."""
+        return self.html is not None or self.save is not None
 
 
 class Reports:
@@ -42,10 +58,15 @@ class Reports:
                 yield from why(violation, self.wanted.cause)
             if self.wanted.tests is not None:
                 yield f"  test: {self._exported(one, violation, self.wanted.tests)}"
+        if self.wanted.ends or self.wanted.diff_ends:
+            yield from listed(one.verdict)
+        if self.wanted.diff_ends:
+            yield from compared(one.verdict, *self.wanted.diff_ends)
 
     def write(self) -> Iterator[str]:
         """Writes the files; says which. Raises `OSError`."""
-        for path, make in ((self.wanted.junit, junit), (self.wanted.sarif, sarif)):
+        made = ((self.wanted.junit, junit), (self.wanted.sarif, sarif), (self.wanted.html, _html))
+        for path, make in made:
             if path is not None:
                 written(path, make(self.checked))
                 yield f"wrote {path}"
@@ -59,6 +80,10 @@ class Reports:
         self._tests.add(name)
         written(folder / name, text)
         return folder / name
+
+
+def _html(checked: Sequence[Checked]) -> str:
+    return page(saved(checked))
 
 
 def why(violation: Violation, text: str) -> Iterator[str]:
@@ -76,3 +101,32 @@ def why(violation: Violation, text: str) -> Iterator[str]:
     for step in steps:
         for line in step_lines(step):
             yield story.named(line)
+
+
+def listed(verdict: Verdict) -> Iterator[str]:
+    """The stores in which runs come to rest, as lines: how far away each is, and the last step on the way."""
+    if not verdict.ends:
+        yield "  ends: none: no run was found that comes to rest"
+    for end in verdict.ends:
+        last = f"; the last: {end.actions[-1].label}" if end.actions else ""
+        yield f"  end {end.number}: {plural(len(end.actions), 'step')} from the start{last}"
+
+
+def compared(verdict: Verdict, one: int, other: int) -> Iterator[str]:
+    """What differs between two ends, and the first step where the ways to them part, as lines."""
+    count = len(verdict.ends)
+    if not (0 < one <= count and 0 < other <= count):
+        yield f"  ends {one} and {other} are not compared: there {'is' if count == 1 else 'are'} {plural(count, 'end')}"
+        return
+    found = parting(verdict.ends[one - 1], verdict.ends[other - 1])
+    if one == other:
+        yield f"  end {one} is itself"
+        return
+    yield f"  the ways to the ends {one} and {other} part at step {found.step}:"
+    yield f"    to {one}: {found.first or '(has ended)'}"
+    yield f"    to {other}: {found.second or '(has ended)'}"
+    yield f"  from end {one} to end {other}:"
+    for each in found.differences:
+        yield f"    {each.sign} {name_of(each.key)}"
+        for line in field_lines(each.fields):
+            yield f"    {line}"
