@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import httptools
 import orjson
 
 from steersman.api.admission.hook import MAX_TIMEOUT, Hook
 from steersman.serve.asking import unanswered
-from steersman.serve.outgoing import HTTPS, Failed, exchanged, trusting
+from steersman.serve.outgoing import HTTPS, Failed, Malformed, exchanged, trusting
 from steersman.serve.random_uuid import random_uuid
 
 SERVICES: Final = 1024
@@ -57,11 +56,13 @@ async def _answer(kind: str, hook: Hook, address: str) -> dict[str, Any]:
             return await _ask(hook, query, address)
     except TimeoutError:
         return unanswered(f"{where}: context deadline exceeded", True)
+    except Malformed as failure:
+        return unanswered(f"{where}: {failure}")
     except Failed as failure:
         return unanswered(str(failure))
     except ssl.SSLCertVerificationError as error:
         return unanswered(f"{where}: tls: failed to verify certificate: {error.verify_message}")
-    except (OSError, ssl.SSLError, UnicodeError, httptools.HttpParserError) as error:
+    except (OSError, ssl.SSLError, UnicodeError) as error:
         return unanswered(f"{where}: {error.strerror if isinstance(error, OSError) and error.strerror else error}")
 
 

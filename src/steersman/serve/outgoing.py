@@ -19,8 +19,15 @@ CHUNK: Final = 64 << 10
 HTTPS: Final = 443
 
 
+MANY_HEADERS: Final = "the answer has too many headers"
+
+
 class Failed(Exception):
     """An exchange that came to nothing; the text says why."""
+
+
+class Malformed(Failed):
+    """What came is no HTTP."""
 
 
 @lru_cache(maxsize=256)
@@ -51,43 +58,82 @@ async def exchanged(host: str, port: int, sent: bytes, context: ssl.SSLContext, 
         writer.transport.abort()
 
 
-class _Response:
-    """Collects a response, up to its limits."""
+class Answer:
+    """An answer as it comes in: its head, and the pieces of its body that nobody has taken yet."""
 
     def __init__(self) -> None:
-        self.body = bytearray()
-        self.headers = 0
+        self.headers: list[tuple[str, str]] = []
+        self.begun = False
+        """The head is complete, of the answer that counts."""
         self.done = False
+        self.pieces: list[bytes] = []
+        self._size = 0
+        self._parser = httptools.HttpResponseParser(self)
+
+    @property
+    def status(self) -> int:
+        """Its status, once it has begun."""
+        return int(self._parser.get_status_code())
+
+    def feed(self, data: bytes) -> bytes:
+        """Takes in what was read; gives back what came behind an upgrade. Raises `Failed`."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            return data[upgrade.args[0] :]
+        except httptools.HttpParserCallbackError as error:
+            raise error.__context__ if isinstance(error.__context__, Failed) else Malformed(str(error)) from None
+        except httptools.HttpParserError as error:
+            raise Malformed(f"malformed HTTP response: {error}") from None
+        return b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers += len(name) + len(value)
-        if self.headers > MAX_HEADERS:
-            raise Failed("the response has too many headers")
+        self._size += len(name) + len(value)
+        if self._size > MAX_HEADERS:
+            raise Failed(MANY_HEADERS)
+        if not self.begun:
+            self.headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        self.begun = self.status >= 200 or self.status == 101
+        if not self.begun:  # an interim answer: the one that counts is still to come
+            self.headers = []
 
     def on_body(self, data: bytes) -> None:
-        self.body += data
-        if len(self.body) > MAX_ANSWER:
-            raise Failed(f"the response is longer than {MAX_ANSWER} bytes")
+        self.pieces.append(data)
 
     def on_message_complete(self) -> None:
-        self.done = True
+        self.done = self.begun
+
+
+async def begun(reader: asyncio.StreamReader) -> tuple[Answer, bytes]:
+    """An answer whose head has come in, and what came behind it where that is an upgrade. Raises `Failed`."""
+    answer, rest, read = Answer(), b"", 0
+    while not answer.begun:
+        data = await reader.read(CHUNK)
+        read += len(data)
+        if not data:
+            raise Failed("EOF")
+        if read > MAX_HEADERS + CHUNK:
+            raise Failed(MANY_HEADERS)
+        rest = answer.feed(data)
+    return answer, rest
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    response = _Response()
-    parser = httptools.HttpResponseParser(response)
-    taken = 0
-    while not response.done:
+    """An answer as a whole. Raises `Failed`."""
+    answer, _ = await begun(reader)
+    body, taken = bytearray(), 0
+    while True:
+        body += b"".join(answer.pieces)
+        answer.pieces.clear()
+        if len(body) > MAX_ANSWER or taken > MAX_ANSWER + MAX_HEADERS:
+            raise Failed(f"the response is longer than {MAX_ANSWER} bytes")
+        if answer.done:
+            break
         data = await reader.read(CHUNK)
         if not data:
             break
         taken += len(data)
-        if taken > MAX_ANSWER + MAX_HEADERS:
-            raise Failed(f"the response is longer than {MAX_ANSWER} bytes")
-        try:
-            parser.feed_data(data)
-        except httptools.HttpParserCallbackError as error:
-            raise error.__context__ if isinstance(error.__context__, Failed) else error from None
-    if not taken:
-        raise Failed("EOF")
-    return parser.get_status_code(), bytes(response.body)
+        answer.feed(data)
+    return answer.status, bytes(body)

@@ -11,10 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Final, NamedTuple
 
-import httptools
-
 from steersman.serve.message import TOKEN, Request, Response
-from steersman.serve.outgoing import CHUNK, MAX_HEADERS, Failed
+from steersman.serve.outgoing import CHUNK, Answer, begun
 from steersman.serve.streams.pipe import Pipe
 from steersman.serve.upstream.line import Line
 
@@ -60,42 +58,6 @@ def forwarded(request: Request, dropped: Iterable[str] = ()) -> Headers:
     return kept
 
 
-class _Answer:
-    """Collects what the parser finds."""
-
-    def __init__(self) -> None:
-        self.headers: Headers = []
-        self.size = 0
-        self.begun = False
-        self.done = False
-        self.pieces: list[bytes] = []
-        self.parser: httptools.HttpResponseParser | None = None
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.size += len(name) + len(value)
-        if self.size > MAX_HEADERS:
-            raise Failed("the answer has too many headers")
-        if not self.begun:
-            self.headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
-
-    def on_headers_complete(self) -> None:
-        assert self.parser is not None
-        self.begun = self.status >= 200 or self.status == 101
-        if not self.begun:  # an interim answer: the one that counts is still to come
-            self.headers = []
-
-    def on_body(self, data: bytes) -> None:
-        self.pieces.append(data)
-
-    def on_message_complete(self) -> None:
-        self.done = self.begun
-
-    @property
-    def status(self) -> int:
-        assert self.parser is not None
-        return int(self.parser.get_status_code())
-
-
 async def exchanged(line: Line, sent: Sent) -> Response:
     """The answer, as its head came in; the line is closed with it. Raises `Failed` and OSError, the line closed."""
     try:
@@ -108,17 +70,7 @@ async def exchanged(line: Line, sent: Sent) -> Response:
 async def _exchanged(line: Line, sent: Sent) -> Response:
     line.writer.write(_written(sent))
     await line.writer.drain()
-    answer = _Answer()
-    answer.parser = parser = httptools.HttpResponseParser(answer)
-    rest, read = b"", 0
-    while not answer.begun:
-        data = await line.reader.read(CHUNK)
-        read += len(data)
-        if not data:
-            raise Failed("EOF")
-        if read > MAX_HEADERS + CHUNK:
-            raise Failed("the answer has too many headers")
-        rest = _fed(parser, data)
+    answer, rest = await begun(line.reader)
     if answer.status == 101:
         kept = [(name, value) for name, value in answer.headers if name != "content-length"]
         return Response(101, _safe(kept), takeover=_takeover(line, rest))
@@ -126,7 +78,7 @@ async def _exchanged(line: Line, sent: Sent) -> Response:
     if sent.method == "HEAD" or answer.status in (204, 304):
         await line.close()
         return Response(answer.status, headers)
-    return Response(answer.status, headers, _body(line, parser, answer))
+    return Response(answer.status, headers, _body(line, answer))
 
 
 def _written(sent: Sent) -> bytes:
@@ -138,20 +90,7 @@ def _written(sent: Sent) -> bytes:
     return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + sent.body
 
 
-def _fed(parser: httptools.HttpResponseParser, data: bytes) -> bytes:
-    """What came behind an upgrade. Raises `Failed`."""
-    try:
-        parser.feed_data(data)
-    except httptools.HttpParserUpgrade as upgrade:
-        return data[upgrade.args[0] :]
-    except httptools.HttpParserCallbackError as error:
-        raise error.__context__ if isinstance(error.__context__, Failed) else Failed(str(error)) from None
-    except httptools.HttpParserError as error:
-        raise Failed(f"malformed HTTP response: {error}") from None
-    return b""
-
-
-async def _body(line: Line, parser: httptools.HttpResponseParser, answer: _Answer) -> AsyncIterator[bytes]:
+async def _body(line: Line, answer: Answer) -> AsyncIterator[bytes]:
     try:
         while True:
             if answer.pieces:
@@ -164,7 +103,7 @@ async def _body(line: Line, parser: httptools.HttpResponseParser, answer: _Answe
                 if any(name in ("content-length", "transfer-encoding") for name, _ in answer.headers):
                     raise ConnectionResetError("the answer broke off")
                 return
-            _fed(parser, data)
+            answer.feed(data)
     finally:
         await line.close()
 

@@ -16,7 +16,6 @@ import ssl
 from collections import OrderedDict
 from typing import Any, Final, NamedTuple
 
-import httptools
 import orjson
 
 from steersman.api.access.user import User
@@ -116,7 +115,7 @@ class Provider:
             self.keys = keys
         except TimeoutError:
             log.warning("the keys of the issuer %s cannot be fetched: no answer in %d s", url, FETCH_SECONDS)
-        except (Failed, ValueError, OSError, ssl.SSLError, httptools.HttpParserError) as error:
+        except (Failed, ValueError, OSError, ssl.SSLError) as error:
             log.warning("the keys of the issuer %s cannot be fetched: %s", url, error)
         finally:
             self._next = asyncio.get_running_loop().time() + AGAIN_SECONDS
