@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from steersman.api.errors import AlreadyExists
+from steersman.run import head
 from steersman.run.embed import Embedded, Plane
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
@@ -87,6 +88,14 @@ def test_the_root_has_a_prefix_too_and_others_are_not_found(root):
     assert ask(root, "/clusters/root%2F..%2Fx/api", token=None)[0] == 404
     assert ask(root, "/clusters//api/v1/namespaces")[0] == 404
     assert ask(root, "/clusters/root")[0] == 200
+
+
+def test_one_that_was_made_right_after_another_write_is_there(monkeypatch):
+    monkeypatch.setattr(head, "PACE_SECONDS", 60)  # what lands within it is not taken over by itself
+    with Embedded(controllers=()) as plane:
+        for number in range(3):
+            plane.client.create(named(f"c{number}"))
+            assert ask(plane.workspace(f"w{number}"), "/api/v1/namespaces")[0] == 200
 
 
 def test_nothing_anonymous_and_no_right_of_another_workspace(root):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman import testing
+from tests.source import ROOT
 
 SCHEMATHESIS = "schemathesis==4.32.5"
 PATHS = 12
@@ -41,7 +42,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="a group and version, such as apps/v1")
     given = parser.parse_args()
-    program = install(given.folder)
+    program = install(given.folder.resolve())
     with testing.control_plane() as plane, tempfile.TemporaryDirectory() as folder:
         documents = read(plane, given.only)
         pieces = [(name, piece) for name, document in documents.items() for piece in cut(document)]
@@ -51,8 +52,8 @@ def main() -> int:
             path = Path(folder) / f"{number}.json"
             path.write_text(json.dumps(piece))
             command = [program, "run", str(path), *options(plane, Path(folder), given.seed, share)]
-            environ = {**os.environ, "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": os.getcwd()}
-            done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+            environ = {**os.environ, "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": str(ROOT)}
+            done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
             failed += done.returncode != 0
             cases = [line.strip() for line in done.stdout.splitlines() if " generated, " in line]
             print(f"{name} piece {number}: {', '.join(cases) or 'no cases'}", flush=True)

@@ -137,7 +137,7 @@ class Heads:
             await asyncio.wait([self._appending])
         if self._own is not None:
             self._own.shutdown(wait=True)
-        self._tell()
+        self.catch_up()
         self._ended = True
         self._wakeups.wake_all()
         self._listeners.clear()  # so that all of it is gone without a garbage collection
@@ -245,7 +245,7 @@ class Heads:
         with self._lock:
             self._called = bool(self._landed or self._untold)
         if self._called and self.loop is not None:
-            self._tell()
+            self.catch_up()
             self.loop.call_later(PACE_SECONDS, self._taken_over)
 
     def _take_over(self) -> None:
@@ -261,8 +261,8 @@ class Heads:
         self._events += len(landed)
         self._untold += landed
 
-    def _tell(self) -> None:
-        """What landed comes to the listeners, too."""
+    def catch_up(self) -> None:
+        """What landed comes to the listeners, too. Who goes by what they heard calls it first, in the loop's thread."""
         self._take_over()
         events, self._untold = self._untold, []
         if events:
@@ -401,7 +401,7 @@ class Heads:
 
     def _make_visible(self, group: Group) -> None:
         """The group is durable: durable head, change log, controllers, watches, replies; in this order."""
-        self._tell()
+        self.catch_up()
         with self._lock:
             durable = self._durable
             carry_out(durable, group.events)

@@ -149,6 +149,9 @@ class Workspaces:
             return self.root
         task = self._opening.get(name)
         if task is None:
+            self.root.heads.catch_up()  # its object may have landed a moment ago
+            task = self._opening.get(name)
+        if task is None:
             raise errors.not_found("workspaces", name, GROUP)
         try:
             return await asyncio.shield(task)
