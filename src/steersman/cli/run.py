@@ -57,6 +57,9 @@ def run(
         typer.Option(metavar="FILE", help="What is written: a Policy of audit.k8s.io/v1. By default Metadata of all."),
     ] = None,
     authentication_config: Believed = None,
+    cluster_cidr: Annotated[
+        str, typer.Option(metavar="CIDRS", help="Addresses of pods: every node gets a block, of IPv4, IPv6, or each.")
+    ] = "",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Runs a control plane until Ctrl-C: API server, controllers, scheduler, virtual nodes; durable in --store.
@@ -64,7 +67,7 @@ def run(
     Exit codes: 0 stopped as asked, 1 stopped by a failure of the store, 2 it could not start.
     """
     from steersman.controllers.builtin import BY_NAME
-    from steersman.run.daemon import Settings, disabling
+    from steersman.run.daemon import Settings, disabling, sharing_out
     from steersman.run.daemon import run as run_daemon
     from steersman.run.load import StartError
 
@@ -76,10 +79,11 @@ def run(
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         controllers, without = disabling(disable_controllers)
+        elsewhere = [name for name, cls in BY_NAME.items() if cls not in controllers]
+        controllers = sharing_out(controllers, cluster_cidr)
     except StartError as error:
         _tell(f"steersman run: {error}")
         raise typer.Exit(2) from None
-    elsewhere = [name for name, cls in BY_NAME.items() if cls not in controllers]
     settings = Settings(
         listen,
         kubeconfig,

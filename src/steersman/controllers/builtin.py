@@ -26,6 +26,7 @@ from steersman.controllers.job import Job
 from steersman.controllers.mirroring import EndpointSliceMirroring
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.node_events import NodeEvents
+from steersman.controllers.node_ipam import NodeIpam
 from steersman.controllers.node_ttl import NodeTtl
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
@@ -82,6 +83,7 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     ServiceCidrs,
     IpAddresses,
     NodeTtl,
+    NodeIpam,
     TokenCleaner,
     BootstrapSigner,
     NodeEvents,

@@ -19,6 +19,7 @@ import uvloop
 
 from steersman.api.controller import Controller
 from steersman.controllers.builtin import ALL, CLUSTER, remaining
+from steersman.controllers.node_ipam import NodeIpam, allocating
 from steersman.journal import JournalError
 from steersman.kernel.ports import NodeStreams
 from steersman.nodes.stages import USUAL, Stages
@@ -224,6 +225,20 @@ def disabling(text: str) -> tuple[list[type[Controller]], list[str]]:
         return remaining(name for name in names if name not in components), components
     except LookupError as error:
         raise StartError(f"--disable-controllers: {error}, {KUBELET}, {SCHEDULER}") from None
+
+
+def sharing_out(controllers: list[type[Controller]], text: str) -> list[type[Controller]]:
+    """The controllers, with nodes given blocks of the networks that a text names, with a comma between them. Raises
+    `StartError`."""
+    if not text:
+        return controllers
+    if NodeIpam not in controllers:
+        raise StartError(f"--cluster-cidr: somebody else runs the {NodeIpam.name}; leave one of the two options out")
+    try:
+        chosen = allocating([part.strip() for part in text.split(",")])
+    except ValueError as error:
+        raise StartError(f"--cluster-cidr: {error}") from None
+    return [chosen if cls is NodeIpam else cls for cls in controllers]
 
 
 def run(settings: Settings, tell: Callable[[str], None]) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import steersman as sm
 from steersman.controllers.builtin import builtin
+from steersman.controllers.node_ipam import allocating
 from steersman.kernel.object import Key
 from steersman.nodes.node import node_object
 from tests.check.targets.making import web_pod
@@ -49,6 +50,20 @@ def node_ttl() -> sm.Scenario:
     return w.converges(lambda s: s[NODE].metadata.annotations["node.alpha.kubernetes.io/ttl"] == "0")
 
 
+def ipam() -> sm.Scenario:
+    w = sm.Scenario().run(allocating(["10.244.0.0/23"]))
+    for name in ("a", "b"):
+        w.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    w.user("come", lambda c: c.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}}))
+    w.user("leave", lambda c: c.delete(Key("", "Node", "", "a")))
+
+    def blocks(s: sm.State) -> list[str]:
+        return [each.spec.podCIDR for each in s.list("v1/Node") if each.spec.podCIDR]
+
+    w.always("no block twice", lambda s: len(blocks(s)) == len(set(blocks(s))))
+    return w.converges(lambda s: len(blocks(s)) == 2)
+
+
 def eviction() -> sm.Scenario:
     w = _nodes("taint-eviction-controller")
     tolerated = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
@@ -69,6 +84,7 @@ TARGETS = {
     "node-lifecycle-controller": lifecycle,
     "node-events": events,
     "ttl-controller": node_ttl,
+    "node-ipam-controller": ipam,
     "taint-eviction-controller": eviction,
     "pod-garbage-collector": podgc,
 }
