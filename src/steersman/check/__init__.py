@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steersman.check.checking import Session, check, sessions
+    from steersman.check.checking import Analysed, Session, check, sessions
     from steersman.check.explore import Bounds, Explorer
     from steersman.check.scenario import Scenario, ScenarioError, State
     from steersman.check.verdict import Verdict, Violation
 
 __all__ = [
+    "Analysed",
     "Bounds",
     "Explorer",
     "Scenario",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Analysed": "checking",
     "Bounds": "explore",
     "Explorer": "explore",
     "Scenario": "scenario",

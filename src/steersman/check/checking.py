@@ -11,6 +11,7 @@ from steersman.check.ends import MAX_ENDS, End
 from steersman.check.explain import text_of
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
+from steersman.check.footprints import analysis, first_look
 from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
 from steersman.check.picture import picture
 from steersman.check.scenario import Scenario
@@ -20,6 +21,7 @@ from steersman.check.verdict import Verdict, Violation
 from steersman.check.watchdog import Watchdog
 from steersman.kernel.action import Action
 from steersman.kernel.system import Learned
+from steersman.ownership.analysis import Analysis
 
 sessions: list[Session] = []
 """Who listens to checks: the command line and the pytest plugin. The innermost is last."""
@@ -38,6 +40,17 @@ class Session:
         self.progress: Callable[[Verdict], None] | None = None
         self.picturing = False
         """Whether verdicts are to have a picture of their graph."""
+        self.static = False
+        """Whether to say what follows from who reads and writes what, in place of a search (`Analysed`)."""
+
+
+class Analysed(BaseException):
+    """A check that was not run: `analysis` says what is known before. Not an Exception: a test must not catch it."""
+
+    def __init__(self, scenario: str, found: Analysis) -> None:
+        super().__init__(scenario)
+        self.scenario = scenario
+        self.analysis = found
 
 
 def check(scenario: Scenario, **options: Any) -> Verdict:
@@ -50,6 +63,8 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     """
     values = chosen(options)
     session = sessions[-1] if sessions else None
+    if session is not None and session.static:
+        raise Analysed(scenario.name or "scenario", first_look(scenario))
     if session is not None:
         values |= session.overrides
     schedule = None if session is None else session.replay
@@ -66,6 +81,10 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
     if session is not None and session.picturing:
         verdict.picture = picture(explorer.graph, verdict, explorer.ways)
+    if schedule is None and verdict.incomplete != INTERRUPTED:
+        known = analysis(scenario, explorer.system)
+        verdict.static = known.line
+        verdict.violations[:0] = explorer.defaults.owners(known)
     if session is not None:
         verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(CUTTING))
     for listener in sessions:

@@ -79,6 +79,8 @@ class Verdict:
     controllers: Mapping[str, type[Any]] = field(default_factory=dict)
     """The classes of those that ran, by their names."""
     reductions: tuple[str, ...] = ()
+    static: str = ""
+    """What follows from who reads and writes which field, in a line."""
     claimed: bool = True
     """The scenario has properties."""
     incomplete: str = ""
@@ -168,11 +170,12 @@ class Verdict:
         word = f"  {'' if self.holds else 'search: '}{self.word}{why}"
         if self.replayed is not None:
             return f"{word}: {plural(self.replayed, 'step')}; bounds: {bounds}"
+        static = f"\n  static: {self.static}" if self.static else ""
         return (
             f"{word}: {plural(self.states, 'state')}, {plural(self.transitions, 'transition')}, "
             f"{self.converged:,} at rest, {plural(self.executions, 'real execution')} in {self.seconds:.1f} s\n"
             f"  memo hits: reads {_share(self.read_memo)}, writes {_share(self.write_memo)}; "
-            f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}"
+            f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}{static}"
         )
 
 

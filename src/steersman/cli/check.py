@@ -48,6 +48,9 @@ def check(
     diff_ends: Annotated[
         str, typer.Option(metavar="N,M", help="Two of those: what differs, and the first step where their ways part.")
     ] = "",
+    static: Annotated[
+        bool, typer.Option("--static", help="Says what follows from who reads and writes what, without a search.")
+    ] = False,
     **options: Any,
 ) -> None:
     """Explores every interleaving of the scenarios' controllers, within the bounds.
@@ -61,6 +64,8 @@ def check(
         raise typer.Exit(_explain(targets or []))
     if not targets:
         raise typer.BadParameter("name Python files with scenarios: FILE[::NAME]...")
+    if static:
+        raise typer.Exit(_static(targets))
     wanted = Wanted(junit, sarif, export_test, html, ends=ends, diff_ends=_pair(diff_ends), cause=cause)
     reports = Reports(wanted)
     raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay, reports))
@@ -130,6 +135,35 @@ def _explain(names: list[str]) -> int:
         _tell(str(error))
         return FAULTY
     return HOLDS
+
+
+def _static(texts: list[str]) -> int:
+    """Says of every target what is known before any run."""
+    from steersman.check import Analysed, Session, sessions
+    from steersman.check import check as check_one
+    from steersman.check.load import load, run
+    from steersman.check.scenario import ScenarioError
+
+    session = Session()
+    session.static = True
+    sessions.append(session)
+    code = HOLDS
+    said: dict[str, None] = {}
+    try:
+        for text in texts:
+            for target in load(text):
+                try:
+                    run(target, check_one)
+                except Analysed as analysed:
+                    said[f"{analysed.scenario}: {analysed.analysis.line}\n{analysed.analysis.text()}"] = None
+                    code = VIOLATED if analysed.analysis.clashes else code
+    except ScenarioError as error:
+        _tell(str(error))
+        return FAULTY
+    finally:
+        sessions.remove(session)
+    typer.echo("\n\n".join(said))
+    return code
 
 
 def _tell(text: str) -> None:

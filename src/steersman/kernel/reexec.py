@@ -13,7 +13,7 @@ face can do that. What comes of it must be the same; whatever differs is reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -268,6 +268,17 @@ class Reexec:
         self._grow(child)
         node.children[outcome.concrete] = child
         return child
+
+    def reconciles(self) -> Iterator[list[Node]]:
+        """Every reconcile there was, from its start to its end or as far as it came, in the order they were met."""
+        for root in self._roots.values():
+            work = [[root]]
+            while work:
+                way = work.pop()
+                if way[-1].children:
+                    work.extend([[*way, child] for child in reversed(way[-1].children.values())])
+                else:
+                    yield way
 
     def _grow(self, node: Node) -> None:
         """Executes up to the node's next call, twice, and stores what came of it."""

@@ -19,6 +19,7 @@ from steersman.check.properties import (
     livelock,
     missing_watch,
     orphan,
+    owners,
     same_end,
 )
 from steersman.check.properties.cause import FIGHT, cause, given_by
@@ -32,6 +33,7 @@ from steersman.kernel.action import Action
 from steersman.kernel.effect import Event
 from steersman.kernel.reexec import Finding
 from steersman.kernel.world import World
+from steersman.ownership.analysis import Analysis
 
 LIVELOCK: Final = "livelock"
 TIME: Final = frozenset({"fire", "advance"})
@@ -122,6 +124,12 @@ class Judge:
         writers = ", ".join(sorted({action.who for action in cycle}))
         steps = f"{plural(len(cycle), 'step')} repeat for ever and write each time; taking part: {writers}"
         yield from self.found(name, f"{why.text}\n  {steps}", way, cycle, LIVELOCK)
+
+    # -- before any run ------------------------------------------------------------------------------------------
+
+    def owners(self, declared: Analysis) -> Iterator[Violation]:
+        """Judges what controllers declare."""
+        yield from self.found(owners.ABOUT.name, owners.wrong(declared), ())
 
     # -- against the run without faults -------------------------------------------------------------------------
 

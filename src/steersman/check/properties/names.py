@@ -16,6 +16,7 @@ from steersman.check.properties import (
     livelock,
     missing_watch,
     orphan,
+    owners,
     raises,
     same_end,
 )
@@ -26,6 +27,7 @@ EVERY: Final[tuple[About, ...]] = (
     confluence.ABOUT,
     livelock.ABOUT,
     fight.ABOUT,
+    owners.ABOUT,
     idempotent.ABOUT,
     missing_watch.ABOUT,
     orphan.ABOUT,
