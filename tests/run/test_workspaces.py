@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from steersman.api.errors import AlreadyExists
 from steersman.run import head
 from steersman.run.embed import Embedded, Plane
+from steersman.serve.message import Headers, Request
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
 
@@ -195,3 +196,14 @@ def test_no_certificate_is_signed_for_a_workspace(root):
     signed, unsigned = issued[1], issued[0]
     root.client.wait(lambda: (signed[0].client.get(signed[1]).status or {}).get("certificate"), what="the root's")
     assert "certificate" not in unsigned[0].client.get(unsigned[1]).status
+
+
+def test_whoever_is_known_in_a_workspace_is_known_to_the_connection(root):
+    """Connections of strangers are the first to go in a flood."""
+    root.workspace("with-users")
+    plane = root._owner.plane
+    for path in ("/api/v1/namespaces", "/clusters/with-users/api/v1/namespaces", "/clusters/none/api/v1/namespaces"):
+        for token, known in ((root.token, True), ("wrong", False)):
+            request = Request("GET", path, path, "", Headers([("authorization", f"Bearer {token}")]))
+            asked = asyncio.run_coroutine_threadsafe(plane.workspaces(request), root._owner._loop)
+            assert (asked.result(10).status == 401) is not known and request.known is known

@@ -169,7 +169,10 @@ class Workspaces:
         except ApiError as error:
             return status_answer(error)
         inner = replace(request, path=unquote(slash + rest) or "/", raw_path=(slash + rest) or "/")
-        return await workspace.app(inner)
+        try:
+            return await workspace.app(inner)
+        finally:
+            request.known = inner.known  # which is asked of the connection's own request
 
     def screen(self, request: message.Request) -> message.Response | None:
         """What the workspace that is named says of the head of a request; the root where there is no such one."""
