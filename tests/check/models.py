@@ -163,3 +163,33 @@ def program_scenario(table: list[tuple[Instruction, ...]], users: int = 0) -> sm
     w.always("never both one", lambda s: not (s[key("a")].data.v == "1" and s[key("b")].data.v == "1"))
     w.converges(lambda s: s[key("a")].data.v != "1").confluent()
     return w
+
+
+def grouped(
+    table: list[tuple[Instruction, ...]], other: list[tuple[Instruction, ...]], users: int = 0, joint: int = 0
+) -> sm.Scenario:
+    """Two groups of controllers over objects of their own, which have nothing to do with each other but, perhaps, a
+    claim about both: 1 that must always hold, 2 and more that both come to rest in a certain way."""
+    w = sm.Scenario("groups")
+    pair = {"a": "c", "b": "d"}
+    w.apply(config("a", v="0"))
+    w.apply(config("c", v="0"))
+    for group, programs_ in ((NAMES, table), (tuple(pair.values()), other)):
+        for number, program in enumerate(programs_):
+            mine = tuple([(op, pair[name] if group[0] == "c" else name, value) for op, name, value in program])
+
+            def woken(self: Any, event: Any, find: Any, group: tuple[str, ...] = group) -> list[Key]:
+                return [event.key] if event.key.name in group else []
+
+            act = lambda c, key, program=mine: run_program(program, c, key)  # noqa: E731
+            w.run(controller(f"{group[0]}{number}", act, map_event=woken))
+    if users > 0:
+        w.user("set", lambda c: c.patch(key("a"), {"data": {"v": "1"}}))
+    if users > 1:
+        w.user("set c", lambda c: c.patch(key("c"), {"data": {"v": "1"}}))
+    w.always("not both", lambda s: not (s[key("c")].data.v == "1" and s[key("d")].data.v == "1"))
+    if joint == 1:
+        w.always("not together", lambda s: not (s[key("a")].data.v == "1" and s[key("c")].data.v == "0"))
+    elif joint:
+        w.converges(lambda s: s[key("a")].data.v == s[key("c")].data.v)
+    return w.confluent()

@@ -31,7 +31,7 @@ from steersman.kernel.faults import BY_NAME, EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
 from steersman.kernel.system import Learned, System
-from steersman.kernel.transition import apply
+from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
 
 START_ACTION: Final = Action("start", "", NO_KEY)
@@ -97,6 +97,7 @@ class Explorer:
         write_memo: bool = True,
         canonical: bool = True,
         settle: bool = True,
+        clusters: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
         comparing: bool = True,
@@ -112,7 +113,7 @@ class Explorer:
         faults = [number for name, number in self.bounds.faults.items() if name not in EVENTS]
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
-        self._switches["settle"] = settle
+        self._switches |= {"settle": settle, "clusters": clusters}
         self.progress = progress
         self.write_memo = write_memo
         backwards = Backwards(dict.fromkeys(scenario.controllers().values()))
@@ -131,7 +132,7 @@ class Explorer:
         self._memory = memory.limit(self.bounds.max_memory)
         self._reported_at = time.perf_counter()
         self._expanded = 0
-        self.reducer = Reducer(self.system, settle=settle)
+        self.reducer = Reducer(self.system, settle=settle, clusters=clusters)
         self.verdict.reductions = (*[name for name, on in names.items() if on], *self.reducer.names)
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
@@ -233,15 +234,27 @@ class Explorer:
     # -- the search ----------------------------------------------------------------------------------------------
 
     def _search(self, start: float) -> None:
-        graph, verdict, bounds = self.graph, self.verdict, self.bounds
-        findings = self.system.reexec.findings
-        reducer = self.reducer
+        graph, verdict, reducer = self.graph, self.verdict, self.reducer
         first = self.scenario.world(self.system)
         settled = reducer.settle(first)
         number, _ = self._add(first, NONE, graph.action(START_ACTION))
         reducer.note(number, settled)
         queue: deque[tuple[int, int, World]] = deque([(number, 0, first)])
         self._watch(first, number)
+        self._drain(queue, start)
+        while not verdict.incomplete and (neglected := reducer.neglected(graph)):
+            for state in neglected:
+                world, moved = self.world_of(state), graph.reopen(state)
+                self.removed.move(moved)
+                taken = [graph.actions[action] for action, _ in graph.edges(state)]
+                actions = [action for action in enabled(world) if action not in taken]
+                self._expand(state, len(graph.path(state)), world, actions, queue)
+            self._drain(queue, start)
+        verdict.frontier = len(queue)
+
+    def _drain(self, queue: deque[tuple[int, int, World]], start: float) -> None:
+        """Expands what waits, and what comes of it, until nothing waits or a bound is met."""
+        graph, verdict, bounds = self.graph, self.verdict, self.bounds
         while queue:
             if len(verdict.violations) >= ENOUGH_VIOLATIONS:
                 verdict.incomplete = f"stopped after {len(verdict.violations)} violations"
@@ -256,22 +269,29 @@ class Explorer:
                 verdict.incomplete = f"deeper than {plural(bounds.max_depth, 'step')}"
                 continue
             graph.expand(number)
-            for action in reducer.actions(world, number):
-                after = apply(world, action)
-                taken = graph.action(action)
-                if len(findings) != len(self._seen_findings):
-                    self._report(number, action)
-                reducer.step(number, world, action, after)
-                target, new = self._settled(after, number, taken)
-                if len(findings) != len(self._seen_findings):
-                    self._report(number, action, *reducer.looked())
-                if after.events and self._faulty:
-                    self.removed.note(graph.transitions, after.events)
-                graph.edge(number, taken, target)
-                if new:
-                    self._watch(after, target)
-                    queue.append((target, depth + 1, after))
-        verdict.frontier = len(queue)
+            self._expand(number, depth, world, self.reducer.actions(world, number), queue)
+
+    def _expand(
+        self, number: int, depth: int, world: World, actions: list[Action], queue: deque[tuple[int, int, World]]
+    ) -> None:
+        """Takes some actions in a state; new states wait in the queue."""
+        graph, reducer, findings = self.graph, self.reducer, self.system.reexec.findings
+        reducer.attend()
+        for action in actions:
+            after = apply(world, action)
+            taken = graph.action(action)
+            if len(findings) != len(self._seen_findings):
+                self._report(number, action)
+            reducer.step(number, world, action, after)
+            target, new = self._settled(after, number, taken)
+            if len(findings) != len(self._seen_findings):
+                self._report(number, action, *reducer.looked())
+            if after.events and self._faulty:
+                self.removed.note(graph.transitions, after.events)
+            graph.edge(number, taken, target)
+            if new:
+                self._watch(after, target)
+                queue.append((target, depth + 1, after))
 
     def _settled(self, world: World, parent: int, action: int) -> tuple[int, bool]:
         """Settles a new world and adds it; what a world like it led to is known without."""
@@ -324,10 +344,11 @@ class Explorer:
         place = world.contents
         if self._always and place not in self._judged:
             self._judged[place] = True
-            state = State(world.store, self.scenario.kinds, world.outside)
             for prop in self._always:
                 if any(violation.name == prop.name for violation in self.verdict.violations):
                     continue
+                store = self.reducer.claimed(prop.name, world.store)
+                state = State(store, self.scenario.kinds, world.outside)
                 wrong = judge(prop, state)
                 if wrong is not None:
                     self.verdict.violations.append(

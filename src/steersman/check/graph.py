@@ -154,6 +154,17 @@ class Graph:
         """From here on `edge` adds transitions of this state."""
         self._edge_at[state] = len(self.edge_target)
 
+    def reopen(self, state: int) -> dict[int, int]:
+        """The same for a state that has some already, which stay: by their old numbers, their new ones."""
+        old = [(edge, self.edge_action[edge], target) for edge, target in self.numbered(state)]
+        self.expand(state)
+        self.expanded[state] = 0
+        moved = {}
+        for edge, action, target in old:
+            moved[edge] = self.transitions
+            self.edge(state, action, target)
+        return moved
+
     def edge(self, state: int, action: int, target: int) -> None:
         """One transition of the state being expanded."""
         self.edge_target.append(target)

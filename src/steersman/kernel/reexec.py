@@ -241,6 +241,12 @@ class Reexec:
         self.running: Node | None = None
         """What is being executed, for whoever watches how long it takes."""
         self.findings: dict[tuple[str, str], Finding] = {}
+        self.asked: list[tuple[tuple[int, Key], Effect]] = []
+        """Every question that reconciles of an item were found to ask: gets and lists, in the order they were found."""
+        self.ended = 0
+        """Reconciles that were executed to their end; found in the trie is not executed."""
+        self.looked: list[tuple[tuple[int, Key], tuple[str, ...]]] = []
+        """The names in memory that they were found to look at."""
         self._roots: dict[tuple[int, Key, bytes], Node] = {}
 
     def root(self, loop: int, key: Key, memory: Frozen | None) -> Node:
@@ -286,6 +292,12 @@ class Reexec:
         node.effect, node.result = self._execute(node, journal)
         if node.effect is not None and node.effect.op == "write":
             node.effect, node.version = _tokenise(_private(node.effect), journal)
+        if node.effect is not None and node.effect.op in ("get", "list"):
+            self.asked.append(((node.loop, node.key), node.effect))
+        if node.result is not None:
+            self.ended += 1
+        if node.result is not None and node.result.names:
+            self.looked.append(((node.loop, node.key), node.result.names))
         if node.result is not None and node.result.where:
             self._find("raised", node, f"raised {node.result.error} ({node.result.where})")
         if self.twice:

@@ -32,6 +32,12 @@ class Removals:
             counted = tuple(counts.items())
             self._of_edge[edge] = self._kept.setdefault(counted, counted)
 
+    def move(self, edges: Mapping[int, int]) -> None:
+        """Transitions have got new numbers."""
+        for old, new in edges.items():
+            if old in self._of_edge:
+                self._of_edge[new] = self._of_edge.pop(old)
+
     def clear(self) -> None:
         """The search starts again."""
         self._of_edge.clear()

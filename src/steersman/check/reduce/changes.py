@@ -76,12 +76,13 @@ class Log:
             self.reads.append(Read(item, effect, name))
         return number
 
-    def note(self, state: int, before: World, action: Action, after: World) -> None:
-        """Notes what a transition changed."""
+    def note(self, state: int, before: World, action: Action, after: World) -> list[Change]:
+        """Notes what a transition changed, and gives it."""
         delivered = before.views is not after.views and before.views
         remembered = before.memory is not after.memory
         if not (after.events or delivered or remembered):
-            return
+            return []
+        made: list[Change] = []
         if not self._indexes:
             self._indexes = {index.name: index for index in after.store.config.indexes}
         loops = self.system.loops
@@ -93,9 +94,9 @@ class Log:
             for loop in self.system.listeners(event.key.gk):
                 if not (self.system.lag and event.key.gk in self.system.informers[loop]):
                     woken.extend([(loop, key) for key in loops[loop].triggers(event, after.store)])
-            self._add(state, Change(HEAD, actor, item, event, tuple(woken)))
+            made.append(Change(HEAD, actor, item, event, tuple(woken)))
         if action.op == "crash":
-            return  # every key is on its queue again; views and memory begin anew
+            return []  # every key is on its queue again; views and memory begin anew
         if delivered or (self.system.lag and after.events):
             for loop, event in self._delivered(before, after):
                 heard: tuple[Item, ...] = ()
@@ -103,13 +104,16 @@ class Log:
                     view = after.views.get((loop, event.key.gk))
                     seen = after.store if view is None else view.seen(after.store)
                     heard = tuple([(loop, key) for key in loops[loop].triggers(event, seen)])
-                self._add(state, Change(loop, actor, item, event, heard))
+                made.append(Change(loop, actor, item, event, heard))
         if remembered:
             for loop in before.memory.keys() | after.memory.keys():
                 old, new = before.memory.get(loop) or EMPTY, after.memory.get(loop) or EMPTY
                 names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
                 if names:
-                    self._add(state, Change(loop, actor, item, None, (), tuple(names)))
+                    made.append(Change(loop, actor, item, None, (), tuple(names)))
+        for change in made:
+            self._add(state, change)
+        return made
 
     @staticmethod
     def _delivered(before: World, after: World) -> Iterator[tuple[int, Event]]:

@@ -7,9 +7,11 @@ from contextlib import suppress
 
 from steersman.check.graph import Graph
 from steersman.check.reduce.changes import Log
+from steersman.check.reduce.clusters import Clusters
 from steersman.check.reduce.paths import Way
 from steersman.check.reduce.settle import Settler
 from steersman.kernel.action import Action
+from steersman.kernel.store import Store
 from steersman.kernel.system import System
 from steersman.kernel.transition import enabled
 from steersman.kernel.world import World
@@ -18,9 +20,10 @@ from steersman.kernel.world import World
 class Reducer:
     """What an explorer asks: which actions of a world to take, and what a new world is the same as."""
 
-    def __init__(self, system: System, *, settle: bool = True) -> None:
+    def __init__(self, system: System, *, settle: bool = True, clusters: bool = True) -> None:
         self.system = system
         self.log = Log(system)
+        self.clusters = Clusters(system, self.log) if clusters and Clusters.suits(system) else None
         self.settler = Settler(system, self.log) if settle and Settler.suits(system) else None
         self.known: dict[int, int] = {}
         """The state that a world led to, by its fingerprint before anything was settled in it."""
@@ -29,18 +32,28 @@ class Reducer:
     @property
     def names(self) -> tuple[str, ...]:
         """The reductions in force."""
-        return ("settle",) if self.settler else ()
+        parts = {"settle": self.settler, "clusters": self.clusters}
+        return tuple([name for name, part in parts.items() if part is not None])
 
     def forget(self) -> None:
         """The system has learned something: nothing known about its reconciles counts any more."""
         self.log = Log(self.system)
         self.settler = Settler(self.system, self.log) if self.settler else None
+        if self.clusters is not None:
+            self.clusters = self.clusters.anew(self.log) if Clusters.suits(self.system) else None
         self.known.clear()
+
+    def attend(self) -> None:
+        """Transitions of the search follow: what was looked at until now was for something else."""
+        if self.clusters:
+            self.clusters.attend()
 
     def step(self, state: int, before: World, action: Action, after: World) -> None:
         """Hears of every transition."""
-        if self.settler:
-            self.log.note(state, before, action, after)
+        if self.settler or self.clusters:
+            changes = self.log.note(state, before, action, after)
+            if self.clusters:
+                self.clusters.learn(action, changes)
 
     def settle(self, world: World) -> list[int]:
         """Does at once what changes nothing; see `Settler.settle`."""
@@ -57,7 +70,16 @@ class Reducer:
             forced = self.settler.forced(world, state)
             if forced is not None:
                 return [forced]
-        return enabled(world)
+        actions = enabled(world)
+        return self.clusters.first(actions, state) if self.clusters else actions
+
+    def claimed(self, name: str, store: Store) -> Store:
+        """The store as a claim that must always hold looks at it."""
+        return self.clusters.claimed(name, store) if self.clusters else store
+
+    def neglected(self, graph: Graph) -> list[int]:
+        """States of a finished graph that are to be expanded in full: see `Clusters.neglected`."""
+        return self.clusters.neglected(graph) if self.clusters else []
 
     def looked(self) -> list[Action]:
         """The steps of the reconcile that was looked at last."""
@@ -72,10 +94,16 @@ class Reducer:
     def verified(self, graph: Graph) -> bool:
         """Whether everything that was left out in a finished graph might be. If not, search again."""
         self.rounds += 1
-        if self.settler is None or not self.settler.unsafe(graph, self.rounds):
+        unsafe = self.settler is not None and self.settler.unsafe(graph, self.rounds)
+        if self.clusters is not None:
+            self.clusters.catch_up()
+        if not (unsafe or (self.clusters is not None and self.clusters.grew)):
             return True
         self.log = Log(self.system)
-        self.settler = self.settler.again(self.log)
+        if self.settler is not None:
+            self.settler = self.settler.again(self.log)
+        if self.clusters is not None:
+            self.clusters.again(self.log)
         self.known.clear()
         return False
 
