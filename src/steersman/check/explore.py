@@ -10,15 +10,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from steersman.api.controller import place_of
 from steersman.check import memory, rest
 from steersman.check.alike import likeness
+from steersman.check.bounds import Bounds as Bounds
 from steersman.check.graph import NONE, Graph, Recurrence
-from steersman.check.options import BY_NAME as OPTIONS
-from steersman.check.options import CUTTING, chosen
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
 from steersman.check.properties.removals import Removals
@@ -27,7 +25,7 @@ from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
 from steersman.check.verdict import Verdict, Violation, plural
 from steersman.kernel.action import NO_KEY, Action
-from steersman.kernel.faults import BY_NAME, EVENTS, FAULTY
+from steersman.kernel.faults import EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.reexec import Finding
 from steersman.kernel.system import Learned, System
@@ -45,44 +43,6 @@ LEAST_UNDISTURBED: Final = 2_000
 """States that the search without faults may have, however small the one is that it is compared with."""
 ENOUGH_VIOLATIONS: Final = 5
 """Violations after which a search stops: a person mends one at a time."""
-
-
-@dataclass(slots=True, init=False)
-class Bounds:
-    """What may happen, and how long to look: the options of that part (see `check.options`)."""
-
-    lag: int
-    atomic: bool
-    """Whole reconciles are single steps: nothing happens between two calls of one."""
-    faults: dict[str, int]
-    """Budgets by the names of the catalogue (`kernel.faults`), those that are 0 too."""
-    max_states: int | None
-    max_depth: int | None
-    max_transitions: int | None
-    max_seconds: float | None
-    max_memory: int | None
-    """Megabytes of this process; None: a share of the machine's (`memory.DEFAULT_SHARE`)."""
-
-    def __init__(self, **given: Any) -> None:
-        every = chosen(given)
-        self.faults = {name: every[name] for name in BY_NAME}
-        for field in fields(self):
-            if field.name != "faults":
-                setattr(self, field.name, every[field.name])
-
-    def shown(self) -> dict[str, Any]:
-        """The bounds in force, for the verdict: always the first three, the others where they are used."""
-        out: dict[str, Any] = {"lag": self.lag}
-        for name, number in self.faults.items():
-            if number or name in ("crashes", "conflicts"):
-                out[OPTIONS[name].shown] = number
-        if self.atomic:
-            out["granularity"] = "whole reconciles"
-        for name in OPTIONS:
-            value = getattr(self, name, None) if name in CUTTING else None
-            if value is not None:
-                out[OPTIONS[name].shown] = value
-        return out
 
 
 class Explorer:

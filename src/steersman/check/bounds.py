@@ -1,0 +1,48 @@
+"""The bounds of a check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from steersman.check.options import BY_NAME as OPTIONS
+from steersman.check.options import CUTTING, chosen
+from steersman.kernel.faults import BY_NAME
+
+
+@dataclass(slots=True, init=False)
+class Bounds:
+    """What may happen, and how long to look: the options of that part (see `check.options`)."""
+
+    lag: int
+    atomic: bool
+    """Whole reconciles are single steps: nothing happens between two calls of one."""
+    faults: dict[str, int]
+    """Budgets by the names of the catalogue (`kernel.faults`), those that are 0 too."""
+    max_states: int | None
+    max_depth: int | None
+    max_transitions: int | None
+    max_seconds: float | None
+    max_memory: int | None
+    """Megabytes of this process; None: a share of the machine's (`memory.DEFAULT_SHARE`)."""
+
+    def __init__(self, **given: Any) -> None:
+        every = chosen(given)
+        self.faults = {name: every[name] for name in BY_NAME}
+        for field in fields(self):
+            if field.name != "faults":
+                setattr(self, field.name, every[field.name])
+
+    def shown(self) -> dict[str, Any]:
+        """The bounds in force, for the verdict: always the first three, the others where they are used."""
+        out: dict[str, Any] = {"lag": self.lag}
+        for name, number in self.faults.items():
+            if number or name in ("crashes", "conflicts"):
+                out[OPTIONS[name].shown] = number
+        if self.atomic:
+            out["granularity"] = "whole reconciles"
+        for name in OPTIONS:
+            value = getattr(self, name, None) if name in CUTTING else None
+            if value is not None:
+                out[OPTIONS[name].shown] = value
+        return out
