@@ -26,22 +26,26 @@ class Way:
 
     def go(self, actions: Iterable[Action], to_rest: bool) -> list[Action]:
         """Takes steps of the reduced graph, then, with `to_rest`, whatever was left out; all of it."""
-        taken = []
+        taken: list[Action] = []
         for action in actions:
+            if action.op == "fire":  # the timer may have been set by what was left out
+                taken += self._catch_up(action)
             self.real = apply(self.real, action)
             self.small = apply(self.small, action)
             self._settle(self.small)
             taken.append(action)
         return [*taken, *self._catch_up()] if to_rest else taken
 
-    def _catch_up(self) -> list[Action]:
+    def _catch_up(self, only: Action | None = None) -> list[Action]:
+        """Takes what was left out; of one item, where `only` is an action of it."""
         out: list[Action] = []
         moved = True
         while moved:
             moved = False
             for action in enabled(self.real):
                 item = (self.real.system.loop_index(action.who), action.key) if action.op in ("run", "cont") else None
-                if item is not None and self._is_owed(item, action.op):
+                ours = only is None or (action.who, action.key) == (only.who, only.key)
+                if item is not None and ours and self._is_owed(item, action.op):
                     self.real = apply(self.real, action)
                     out.append(action)
                     moved = True
