@@ -15,6 +15,8 @@ class Bounds:
     """What may happen, and how long to look: the options of that part (see `check.options`)."""
 
     lag: int
+    trees: bool
+    """Caches lag tree by tree (`kernel.view.Cursors`)."""
     atomic: bool
     """Whole reconciles are single steps: nothing happens between two calls of one."""
     faults: dict[str, int]
@@ -35,7 +37,7 @@ class Bounds:
 
     def shown(self) -> dict[str, Any]:
         """The bounds in force, for the verdict: always the first three, the others where they are used."""
-        out: dict[str, Any] = {"lag": self.lag}
+        out: dict[str, Any] = {"lag": self.lag} | ({"cursors": "by tree"} if self.trees else {})
         for name, number in self.faults.items():
             if number or name in ("crashes", "conflicts"):
                 out[OPTIONS[name].shown] = number

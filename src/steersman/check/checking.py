@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.check import saved, watchdog
+from steersman.check.confirm import sort_out
 from steersman.check.ends import MAX_ENDS, End
 from steersman.check.explain import text_of
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
@@ -105,6 +106,8 @@ def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved |
                 verdict = Follower(explorer, schedule.schedule, lenient).run()
             else:
                 verdict = Walker(explorer, *walking).run() if walking[0] else explorer.run()
+                if explorer.bounds.trees:
+                    sort_out(explorer)
             try:
                 for violation in verdict.violations:
                     _explain(explorer, violation)

@@ -81,6 +81,7 @@ class Explorer:
             canonical=canonical,
             write_memo=write_memo,
             lag=self.bounds.lag,
+            trees=self.bounds.trees,
             budgets=self.bounds.faults,
             atomic=self.bounds.atomic,
             twice=twice,

@@ -49,6 +49,7 @@ class Option(NamedTuple):
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Option("lag", int, 0, BOUNDS, "Events a controller's cache may be behind.", 0),
+    Option("trees", bool, False, BOUNDS, "Trees of objects overtake each other in caches; findings are confirmed."),
     *[Option(fault.name, int, 0, BOUNDS, f"How often on a path: {fault.models}.", 0) for fault in CATALOGUE],
     Option("atomic", bool, False, BOUNDS, "Whole reconciles are single steps."),
     Option("walks", int, 0, WALKS, "That many random walks instead of a search.", 1, cuts=True),

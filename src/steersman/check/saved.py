@@ -91,6 +91,8 @@ def parse(text: str, path: Path) -> Saved:
             continue
         if name in NUMBERS and value.isdecimal():
             bounds[NUMBERS[name]] = int(value)
+        elif name == "cursors":
+            bounds["trees"] = True
         elif name == "granularity" and value == "whole reconciles":
             bounds["atomic"] = True
         elif name == "reads":

@@ -195,7 +195,7 @@ def _moved(world: World, loop: int, action: Action) -> tuple[str, tuple[int, ...
         return f"{who} restarts on the API server that stalled, {plural(len(events), 'event')} back{first}", ()
     view = world.views[(loop, action.key.gk)]
     if action.op == "deliver":
-        event = view.events[0]
+        event, _ = view.moved(action.key)
         return f"{who}'s view of {kind} catches up: {event.type} {name_of(event.key)}", (event.rev,)
     seen = coalesced(view.events, across=view.how != "slow")
     told = ", ".join([f"{event.type} {name_of(event.key)}" for event in seen]) or "nothing"

@@ -57,6 +57,8 @@ class Verdict:
 
     scenario: str
     violations: list[Violation] = field(default_factory=list)
+    unconfirmed: list[Violation] = field(default_factory=list)
+    """What showed only where trees of objects overtake each other in a cache: see `check.confirm`."""
     states: int = 0
     transitions: int = 0
     converged: int = 0

@@ -30,7 +30,7 @@ class Action(NamedTuple):
     @property
     def label(self) -> str:
         """Stable text, such as `cont replicaset/ReplicaSet.apps default/web#3`."""
-        if self.op in ABOUT_A_KIND:
+        if self.op in ABOUT_A_KIND and not self.key.name:
             kind = f"{self.key.kind}.{self.key.group}" if self.key.group else self.key.kind
             return f"{self.op} {self.who}/{kind}"
         item = self.who if self.key is NO_KEY or self.key == NO_KEY else f"{self.who}/{self.key}"

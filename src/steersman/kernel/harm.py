@@ -153,7 +153,7 @@ def crash(world: World, loop: int) -> None:
 
 def hold(world: World, loop: int, gk: GK, op: str) -> None:
     """From here on a watch gets nothing; what was on its way waits too."""
-    view = world.views.get((loop, gk), View())
+    view = world.views.get((loop, gk), world.system.view())
     world.views = {**world.views, (loop, gk): view._replace(how=op)}
 
 
@@ -190,7 +190,7 @@ def rewind(world: World, loop: int) -> None:
     views = dict(world.views)
     for event, before in stalled.waiting:
         place = (loop, (event.key.group, event.key.kind))
-        views[place] = views.get(place, View((), REWOUND)).behind(event, before)
+        views[place] = views.get(place, world.system.view((), REWOUND)).behind(event, before)
     world.views = views
     world.listed(loop, stalled.seen(world.store))
 

@@ -15,6 +15,7 @@ from .instances import Upgrade, relays
 from .object import Key
 from .reexec import Learned, Reconciler, Reexec, Vary
 from .store import Store
+from .view import Cursors, View
 
 if TYPE_CHECKING:
     from .world import World
@@ -61,6 +62,7 @@ class System:
         upgrades: Sequence[Upgrade] = (),
         canon: Canon | None = None,
         lag: int = 0,
+        trees: bool = False,
         budgets: Mapping[str, int] = NOTHING,
         persistent: bool = True,
         atomic: bool = False,
@@ -85,6 +87,8 @@ class System:
         self.users = tuple(users)
         self.components = tuple(components)
         self.canon = canon or Canon()
+        self.view = Cursors if trees else View
+        """How views lag."""
         self.lag = lag
         """Events a controller's view of a kind may be behind."""
         self.caches = bool(lag) or any(self.budgets.has(op) for op in AT_A_WATCH)

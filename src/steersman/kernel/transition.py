@@ -34,7 +34,10 @@ def enabled(world: World) -> list[Action]:
     for (loop, gk), view in world.views.items():
         if view.waiting or view.how == "lose-watch":
             move = ENDS[view.how]
-            out.append(Action(move, loops[loop].name, NO_KEY if gk == STALLED else Key(*gk, "", "")))
+            if move == "deliver":
+                out.extend([Action(move, loops[loop].name, key) for key in view.moves()])
+            else:
+                out.append(Action(move, loops[loop].name, NO_KEY if gk == STALLED else Key(*gk, "", "")))
     for loop, key in world.wakes:
         out.append(Action("fire", loops[loop].name, key))
     if world.rare is not None:
@@ -77,7 +80,7 @@ def step(world: World, action: Action) -> None:
     elif op == "cont":
         world.cont(item)
     elif op == "deliver":
-        world.deliver(loop, action.key.gk)
+        world.deliver(loop, action.key)
     elif op == "fire":
         world.fire(item)
     elif op == "call":

@@ -306,9 +306,10 @@ class World:
             value = self.system.refuse("conflict", Request("update", waiting.key))
         self.answered(item, flight._replace(waiting=None), value, True)
 
-    def deliver(self, loop: int, gk: GK) -> None:
-        """One event reaches a lagging view."""
-        event, view = self.views[(loop, gk)].delivered()
+    def deliver(self, loop: int, key: Key) -> None:
+        """One event reaches a lagging view: of this kind, or (with cursors) of the tree of this object."""
+        gk = (key.group, key.kind)
+        event, view = self.views[(loop, gk)].moved(key)
         self.views = self.views.copy()
         if view is None:
             del self.views[(loop, gk)]
@@ -472,10 +473,11 @@ class World:
             if view is None and not lag:
                 self.tell(loop, event, self.store)
             else:
-                view = View(((event, before),)) if view is None else view.behind(event, before)
+                view = (self.system.view() if view is None else view).behind(event, before)
                 self.views = {**self.views, place: view}
-                if len(view.waiting) > lag and not view.how:
-                    self.deliver(loop, gk)
+                late = None if view.how else view.late(event.key, lag)
+                if late is not None:
+                    self.deliver(loop, late)
             stalled = self.views.get((loop, STALLED))
             if stalled is not None:
                 self.views = {**self.views, (loop, STALLED): stalled.behind(event, before)}

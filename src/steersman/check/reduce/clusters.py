@@ -64,10 +64,11 @@ class Clusters:
     @staticmethod
     def suits(system: System) -> bool:
         """Whether clusters can be right. Not where events of different objects queue up in one view, where time counts
-        for several, where a crash wakes all of a controller's items, where something outside has a state, or for
+        for several, where a crash or an upgrade wakes all of a controller's items, where something outside has a state, or for
         components."""
         harmless = {fault.op for fault in system.budgets.faults} <= set(AT_A_CALL)
-        return harmless and not (system.caches or system.components or system.outside or system.horizon is not None)
+        coupled = system.caches or system.components or system.outside or system.relays or system.horizon is not None
+        return harmless and not coupled
 
     # -- who belongs together ------------------------------------------------------------------------------------
 

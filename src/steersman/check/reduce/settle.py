@@ -30,6 +30,7 @@ from steersman.kernel.identity import digest
 from steersman.kernel.object import SORTED, Key, Object
 from steersman.kernel.reexec import Node, Result, outcome_of
 from steersman.kernel.system import System
+from steersman.kernel.view import View
 from steersman.kernel.world import Flight, Item, World, with_versions
 
 ROUNDS: Final = 8
@@ -78,7 +79,7 @@ class Settler:
     @staticmethod
     def suits(system: System) -> bool:
         """Whether settling is right for the faults that a system may have."""
-        return FAULTS.issuperset([fault.op for fault in system.budgets.faults])
+        return system.view is View and FAULTS.issuperset([fault.op for fault in system.budgets.faults])
 
     # -- settle --------------------------------------------------------------------------------------------------
 
