@@ -64,8 +64,8 @@ class Clusters:
     @staticmethod
     def suits(system: System) -> bool:
         """Whether clusters can be right. Not where events of different objects queue up in one view, where time counts
-        for several, where a crash or an upgrade wakes all of a controller's items, where something outside has a state, or for
-        components."""
+        for several, where a crash or an upgrade wakes all of a controller's items, where something outside has a state,
+        or for components."""
         harmless = {fault.op for fault in system.budgets.faults} <= set(AT_A_CALL)
         coupled = system.caches or system.components or system.outside or system.relays or system.horizon is not None
         return harmless and not coupled
