@@ -1,11 +1,16 @@
 """Every verb of kubectl that people use, by each kubectl at hand, with controllers and a node behind the server."""
 
 import json
+import subprocess
+import urllib.request
+from contextlib import contextmanager
 
 import pytest
 
 from tests.interop.clients.programs import Program, kubectls, title
 from tests.interop.clients.samples import a_config_map, a_deployment, a_pod
+from tests.interop.conformance.samples import SAMPLES
+from tests.interop.patience import SECONDS
 
 CREATED = """
 configmap c --from-literal=x=y
@@ -182,3 +187,50 @@ def test_questions(kubectl):
     assert kubectl("get --raw /readyz") == "ok"
     assert json.loads(kubectl("get --raw /api/v1/namespaces/default"))["kind"] == "Namespace"
     assert "default" in kubectl("get namespaces --sort-by=.metadata.name -o custom-columns=N:.metadata.name")
+
+
+def test_rights_certificates_and_what_a_service_selects(kubectl, write):
+    kubectl("create role r --verb=get --resource=pods")
+    kubectl("create rolebinding rb --role=r --user=u")
+    assert "subjects updated" in kubectl("set subject rolebinding rb --user=v --serviceaccount=default:robot")
+    subjects = json.loads(kubectl("get rolebinding rb -o json"))["subjects"]
+    assert [each["name"] for each in subjects] == ["u", "v", "robot"]
+    more = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}
+    meta = {"name": "r", "namespace": "default"}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta, "rules": [more]}
+    assert "reconciled" in kubectl(f"auth reconcile -f {write(role)}")
+    assert len(json.loads(kubectl("get role r -o json"))["rules"]) == 2
+    kubectl("create service clusterip s --tcp=80:80")
+    assert "selector updated" in kubectl("set selector service s app=web")
+    assert kubectl("get service s -o jsonpath={.spec.selector.app}") == "web"
+    asked = next(each for each in SAMPLES if each.kind == "CertificateSigningRequest")
+    kubectl(f"create -f {write(asked.make('one'), asked.make('two'))}")
+    assert "approved" in kubectl("certificate approve one") and "denied" in kubectl("certificate deny two")
+    assert "Approved" in kubectl("get csr one") and "Denied" in kubectl("get csr two")
+
+
+def test_a_watch_a_proxy_and_a_dump(kubectl, tmp_path):
+    with going_on(kubectl, "get", "configmaps", "-l", "app=web", "--watch", "--output-watch-events") as watching:
+        kubectl("create configmap c --from-literal=x=1")
+        kubectl("label configmap c app=web")
+        assert watching.stdout.readline().split()[:2] == ["EVENT", "NAME"]
+        assert watching.stdout.readline().split()[:2] == ["ADDED", "c"]
+        kubectl("delete configmap c")
+        assert watching.stdout.readline().split()[:2] == ["DELETED", "c"]
+    with going_on(kubectl, "proxy", "--port=0") as proxy:
+        address = proxy.stdout.readline().rpartition(" ")[2].strip()
+        with urllib.request.urlopen(f"http://{address}/api/v1/namespaces/default", timeout=SECONDS) as answer:
+            assert json.loads(answer.read())["metadata"]["name"] == "default"
+    kubectl(f"cluster-info dump --output-directory={tmp_path / 'dump'}")
+    assert json.loads((tmp_path / "dump" / "nodes.json").read_text())["items"][0]["metadata"]["name"] == "node-0"
+
+
+@contextmanager
+def going_on(kubectl, *words):
+    """A kubectl that goes on until the end of the block, its output in a pipe."""
+    process = kubectl.start(*words, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
