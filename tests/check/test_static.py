@@ -81,6 +81,24 @@ def test_fields_that_are_written():
     ]
 
 
+def test_pods_that_are_bound_and_evicted():
+    """A binding and an eviction are no fields of the pod that is written."""
+    at = sm.Key("", "Pod", "default", "p")
+
+    def write(c, _at):
+        c.bind(at, "n1")
+        c.evict(at, grace=0)
+
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    ((_, writes),) = seen(write, objects=[body])
+    assert writes == "Pod:exists Pod:spec.nodeName"
+
+
 def test_items_of_lists_have_owners_of_their_own():
     pod = {
         "apiVersion": "v1",

@@ -36,6 +36,8 @@ IDENTITY: Final = frozenset(
     {("apiVersion",), ("kind",), *[("metadata", name) for name in ("name", "namespace", "uid", "resourceVersion")]}
 )
 """What names an object; no information about it."""
+MADE: Final = {"": EXISTENCE, "binding": ("spec", "nodeName")}
+"""What a create or delete changes, by subresource; of those that are not here nothing in the object itself."""
 
 
 class Notes:
@@ -133,8 +135,10 @@ def _effect(notes: Notes, effect: Effect, way: list[Node]) -> None:
         notes.read(effect.what.gk, EXISTENCE)
     elif effect.op == "write":
         request: Request = effect.what
-        if request.verb in ("create", "delete") and not request.subresource:
-            notes.wrote(request.key, EXISTENCE)
+        if request.verb in ("create", "delete"):
+            path = MADE.get(request.subresource)
+            if path is not None:
+                notes.wrote(request.key, path)
             return
         for path in _changed(request, _last_seen(request.key, way)):
             notes.wrote(request.key, path)
@@ -163,7 +167,7 @@ def _changed(request: Request, old: Any) -> Iterator[tuple[str, ...]]:
         return
     before = dict(leaves(old))
     for path, value in leaves(body):
-        if (request.subresource == "status") <= (path[0] == "status") and before.get(path, ABSENT) != value:
+        if path and (request.subresource == "status") <= (path[0] == "status") and before.get(path, ABSENT) != value:
             yield path
     if request.verb == "update":
         after = dict(leaves(body))

@@ -2,8 +2,22 @@
 
 # ruff: noqa: RUF012  (controllers are declared as a person declares them)
 
+from typing import Final
+
 import steersman as sm
-from tests.bugs.objects import INTEGER, TEXT, config_key, config_map, custom, custom_key, made, set_key, stateful_set
+from steersman.controllers.replicaset import ReplicaSet
+from tests.bugs.objects import (
+    INTEGER,
+    TEXT,
+    config_key,
+    config_map,
+    custom,
+    custom_key,
+    key_of,
+    made,
+    set_key,
+    stateful_set,
+)
 from tests.bugs.row import Row
 
 APP = custom("App", {"image": TEXT, "replicas": INTEGER}, {})
@@ -103,6 +117,190 @@ def recreating(controller):
     return w.without("no leaked finalizer")  # whoever holds the old one back may do so for ever
 
 
+# -- 95: evicted, and put back ----------------------------------------------------------------------------------------
+
+NODE: Final = "v1/Node"
+
+
+class PutsWhereItCan(sm.Controller):
+    """Puts pods on the first node that takes any."""
+
+    kind = "v1/Pod"
+    watches = {NODE: lambda obj: []}
+
+    def reconcile(self, c, key):
+        found = c.get(key)
+        takes = [each for each in c.list(NODE) if not each.spec.unschedulable]
+        if found is not None and not found.spec.nodeName and takes:
+            c.bind(found, takes[0].metadata.name)
+
+
+class EvictsTwins(sm.Controller):
+    """Evicts all but one of the pods of a ReplicaSet that share a node: there are others."""
+
+    kind = "apps/v1/ReplicaSet"
+    owns = ("v1/Pod",)
+    watches = {NODE: lambda obj: [WEB_KEY]}
+    heeds = False
+
+    def reconcile(self, c, key):
+        pods = [each for each in c.list("v1/Pod", key.namespace) if each.spec.nodeName]
+        others = [each for each in c.list(NODE) if not (self.heeds and each.spec.unschedulable)]
+        used = [each.spec.nodeName for each in pods]
+        if len(pods) > len(set(used)) and len(others) > len(set(used)):
+            c.evict(pods[-1], grace=0)
+
+
+class EvictsWhereTheyFit(EvictsTwins):
+    """Only when another node takes them."""
+
+    heeds = True
+
+
+WEB: Final = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}},
+    },
+}
+WEB_KEY: Final = key_of(WEB)
+
+
+def descheduling(controller):
+    """Two pods, a node that takes them, and one that is cordoned."""
+    w = sm.Scenario(controller.__name__)
+    for name, spec in (("n1", {}), ("n2", {"unschedulable": True})):
+        w.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
+    w.apply(WEB)
+    w.run(controller, PutsWhereItCan, ReplicaSet)
+    return w
+
+
+# -- 98: a webhook that adds what an operator takes away ---------------------------------------------------------------
+
+GATEWAY: Final = custom("Gateway", {"image": TEXT}, {"phase": TEXT})
+GATEWAY_KEY: Final = custom_key("Gateway")
+HOOK: Final = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: policy}
+webhooks:
+- name: policy.example.com
+  clientConfig: {url: "https://policy.example.com"}
+  failurePolicy: Fail
+  rules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [statefulsets]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+"""
+
+
+class AsItWasMade(sm.Controller):
+    """Has servers for a gateway; it is ready when they are as they were made."""
+
+    kind = "example.com/v1/Gateway"
+    watches = {"apps/v1/StatefulSet": lambda obj: [GATEWAY_KEY]}
+
+    def reconcile(self, c, key):
+        gateway, servers = c.get(key), c.get(set_key("db"))
+        wanted = stateful_set("db", 1)
+        if servers is None:
+            c.create(wanted)
+        elif self.differs(servers.spec.template.metadata, wanted["spec"]["template"]["metadata"]):
+            c.patch(servers, [{"op": "remove", "path": "/spec/template/metadata/annotations"}])
+        elif gateway.status.phase != "Ready":
+            c.patch_status(key, {"phase": "Ready"})
+
+    def differs(self, found, wanted):
+        """Whether servers are not as they were made."""
+        return bool(found.annotations)
+
+
+class AsFarAsItMadeThem(AsItWasMade):
+    """Looks only at what it has said itself."""
+
+    def differs(self, found, wanted):
+        return dict(found.labels) != wanted["labels"]
+
+
+def adds(request):
+    """Every server gets an annotation."""
+    meta = request.object["spec"]["template"]["metadata"]
+    if "annotations" not in meta:
+        return {"patch": [{"op": "add", "path": "/spec/template/metadata/annotations", "value": {"policy": "on"}}]}
+    return None
+
+
+def admitted(controller):
+    """A gateway in a cluster with a policy."""
+    w = sm.Scenario(controller.__name__)
+    w.kind(GATEWAY)
+    w.apply(made("Gateway"))
+    w.apply(HOOK)
+    w.webhook("policy.example.com", adds)
+    w.run(controller)
+    w.converges(lambda s: s[GATEWAY_KEY].status.phase == "Ready", name="the gateway gets ready")
+    return w
+
+
+# -- 99: what git says, and what an operator adds ---------------------------------------------------------------------
+
+
+def with_env(*names):
+    """Servers with some variables."""
+    body = stateful_set("db", 1)
+    body["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "1"} for name in names]
+    return body
+
+
+def env(servers):
+    """The names of their variables."""
+    return [each.name for each in servers.spec.template.spec.containers[0].env or ()]
+
+
+class Replaces(sm.Controller):
+    """Makes servers what git says, as a whole."""
+
+    kind = "apps/v1/StatefulSet"
+
+    def reconcile(self, c, key):
+        found = c.get(key)
+        if found is not None and env(found) != ["A"]:
+            c.patch(key, {"spec": {"template": with_env("A")["spec"]["template"]}})
+
+
+class Applies(Replaces):
+    """Applies what git says; what others have added is theirs."""
+
+    def reconcile(self, c, key):
+        found = c.get(key)
+        if found is not None and "A" not in env(found):
+            c.apply(with_env("A"), force=True)
+
+
+class Injects(sm.Controller):
+    """Adds a variable of its own."""
+
+    kind = "apps/v1/StatefulSet"
+
+    def reconcile(self, c, key):
+        found = c.get(key)
+        if found is not None and "B" not in env(found):
+            c.apply(with_env("B"), force=True)
+
+
+def synchronized(controller):
+    """Servers that git and an operator both have a say in."""
+    w = sm.Scenario(controller.__name__)
+    w.apply(stateful_set("db", 1))
+    w.run(controller, Injects)
+    w.converges(lambda s: "B" in env(s[set_key("db")]), name="the operator has its variable")
+    return w
+
+
 ROWS = (
     Row(
         94,
@@ -126,5 +324,39 @@ ROWS = (
         WaitsForTheEnd,
         ("livelock",),
         shows=("from here on, for ever:", "labels"),
+    ),
+    Row(
+        95,
+        "kubernetes-sigs/descheduler#566, kubernetes-sigs/descheduler#424",
+        "a pod is evicted for the sake of another node, which takes none: it is put back where it was, and evicted "
+        "again",
+        descheduling,
+        EvictsTwins,
+        EvictsWhereTheyFit,
+        ("livelock",),
+        {"atomic": True},
+        shows=("from here on, for ever:", "evict"),
+    ),
+    Row(
+        98,
+        "Kong/kong-operator#522",
+        "a webhook adds to each Deployment what its operator takes away: it never gets as far as to report its "
+        "gateway ready",
+        admitted,
+        AsItWasMade,
+        AsFarAsItMadeThem,
+        ("the gateway gets ready",),
+        harder={"lag": 1},
+    ),
+    Row(
+        99,
+        "argoproj/argo-cd#9678",
+        "what is in git is written as a whole, which removes a variable that an operator adds again: endless restarts",
+        synchronized,
+        Replaces,
+        Applies,
+        ("livelock",),
+        harder={"lag": 1},
+        shows=("from here on, for ever:",),
     ),
 )
