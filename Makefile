@@ -2,7 +2,7 @@
 #   make demo          what Steersman does, end to end          make test    all checks and tests (under 15 minutes)
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
 #   make test-interop  other people's clients, all of them      make bench   measure     make soak   run for long
-#   make fuzz          hostile requests, twenty minutes
+#   make fuzz          hostile requests, twenty minutes         make bench-check   the gates of check's reductions
 # PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
 # BENCH=... picks one measurement.
 
@@ -20,7 +20,7 @@ export PYTHON
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop bench bench-api soak fuzz lint fmt kinds venv-demo venv-dev clean
+.PHONY: help demo test test-interop bench bench-check bench-api soak fuzz lint fmt kinds venv-demo venv-dev clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -44,6 +44,10 @@ bench: venv-dev
 	@set -e; for bench in tests/bench/bench_$(BENCH).py; do \
 	    echo "== $$bench"; .venv/bin/python "$$bench"; \
 	done
+
+# The gates of the reductions: how much may be checked to the end, and in what time.
+bench-check: venv-dev
+	PYTHONPATH=. .venv/bin/python tests/bench/bench_check.py
 
 # This server beside kube-apiserver and etcd, which scripts/oracle.py builds into $(ORACLE) when they are not there.
 bench-api: venv-dev

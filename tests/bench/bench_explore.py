@@ -61,6 +61,7 @@ def measure(lag: int, transitions: int, memo: bool) -> bool:
         write_memo=memo,
         twice=memo,
         settle=False,
+        clusters=False,
     )
     start = time.process_time()
     verdict = explorer.run()
