@@ -47,7 +47,7 @@ bench: venv-dev
 
 # The gates of the reductions: how much may be checked to the end, and in what time.
 bench-check: venv-dev
-	PYTHONPATH=. .venv/bin/python tests/bench/bench_check.py
+	.venv/bin/python tests/bench/bench_check.py
 
 # This server beside kube-apiserver and etcd, which scripts/oracle.py builds into $(ORACLE) when they are not there.
 bench-api: venv-dev

@@ -62,6 +62,7 @@ def measure(lag: int, transitions: int, memo: bool) -> bool:
         twice=memo,
         settle=False,
         clusters=False,
+        sleep=False,
     )
     start = time.process_time()
     verdict = explorer.run()

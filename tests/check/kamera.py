@@ -140,3 +140,44 @@ def toggle(controller: type[Controller]) -> tuple[Scenario, Any]:
     w.run(alpha=controller, beta=controller)
     w.converges(lambda s: s[key].status.owner == "alpha").confluent()
     return w, key
+
+
+HOUR = 3600.0
+CLOCKED = custom_kind(
+    "Clocked",
+    {"mode": TEXT},
+    {
+        "conditions": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"type": TEXT, "status": TEXT, "lastTransitionTime": TEXT}},
+        }
+    },
+)
+
+
+class Append(Controller):
+    """simclock: one condition more each time, with the time, and again in an hour until there are three."""
+
+    kind = f"{GROUP}/v1/Clocked"
+
+    def map_event(self, event, find):
+        return [event.key] if event.old is None else []
+
+    def reconcile(self, c, key):
+        found = list(c.get(key).status.conditions or ())
+        if len(found) == 3:
+            return None
+        found.append({"type": f"C{len(found)}", "status": "True", "lastTransitionTime": c.timestamp()})
+        c.patch_status(key, {"conditions": found})
+        return HOUR
+
+
+def simclock() -> tuple[Scenario, Any]:
+    """Time passes only where somebody waits for it."""
+    w = Scenario("simclock")
+    w.kind(CLOCKED)
+    meta = {"name": "x"}
+    key = w.apply({"apiVersion": f"{GROUP}/v1", "kind": "Clocked", "metadata": meta, "spec": {"mode": "A"}})
+    w.run(Append)
+    w.converges(lambda s: len(s[key].status.conditions or ()) == 3).confluent()
+    return w, key

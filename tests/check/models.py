@@ -92,6 +92,7 @@ class Outcome:
         self.size = (verdict.states, verdict.transitions)
         self.ends = sorted({contents(state) for state in explorer.ends()})
         self.labels = [[graph.actions[action].label for action, _ in graph.edges(n)] for n in range(len(graph))]
+        self.targets = [[target for _, target in graph.edges(n)] for n in range(len(graph))]
         self.explorer = explorer
 
 

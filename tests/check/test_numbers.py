@@ -54,6 +54,18 @@ def test_foo_bar_has_a_third_end_between_two_calls():
     assert verdict.converged == 3 and {state for state, _ in ends} == {"A-Final", "B-Final"}
 
 
+@pytest.mark.parametrize("reduced", [False, True])
+def test_simclock_has_one_path_and_its_hours(reduced):
+    w, key = kamera.simclock()
+    explorer, verdict = searched(w, reduced, atomic=True)
+    assert verdict.holds and verdict.converged == 1
+    graph = explorer.graph
+    assert all(len(list(graph.edges(state))) <= 1 for state in range(len(graph))), "one path"
+    (end,) = explorer.ends()
+    times = [condition.lastTransitionTime for condition in end[key].status.conditions]
+    assert times == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"]
+
+
 def test_racecondition_is_none():
     w, key = kamera.toggle(kamera.Claim)
     explorer, verdict = searched(w, atomic=True)

@@ -73,7 +73,7 @@ def test_memos_change_nothing_where_time_counts(table, users, switches):
 
 # -- reductions of the graph: fewer states, the same verdict and the same ends -------------------------------------
 
-REDUCTIONS = ("settle", "clusters")
+REDUCTIONS = ("settle", "clusters", "sleep")
 WHOLE = dict.fromkeys(REDUCTIONS, False)
 FAULTS = [
     {},
@@ -140,6 +140,23 @@ def test_reductions_change_no_verdict_where_time_counts(table, users, bounds):
 )
 def test_reductions_change_no_verdict_about_two_groups(table, other, users, joint, bounds):
     reduced(lambda: grouped(table, other, users, joint), bounds, 1_000)
+
+
+@LAW
+@given(
+    st.lists(programs(REMEMBERING), min_size=1, max_size=3),
+    st.integers(0, 2),
+    st.sampled_from([{}, {"lag": 1}, {"crashes": 1}, {"lag": 2, "conflicts": 1}]),
+    st.sampled_from([{"settle": False, "clusters": False}, {"clusters": False}, {}]),
+)
+def test_sleep_changes_no_graph(table, users, bounds, switches):
+    """What is known without being executed is what executing it gives: the same states, transitions and labels."""
+    every = outcome(program_scenario(table, users), limit=800, switches={**switches, "sleep": False}, **bounds)
+    some = outcome(program_scenario(table, users), limit=800, switches=switches, **bounds)
+    assert (every is None) == (some is None)
+    if every is not None:
+        assert (some.size, some.labels, some.targets) == (every.size, every.labels, every.targets)
+        assert (some.violated, some.ends) == (every.violated, every.ends)
 
 
 def copying(name, source, target, **attributes):

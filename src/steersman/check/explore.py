@@ -58,6 +58,7 @@ class Explorer:
         canonical: bool = True,
         settle: bool = True,
         clusters: bool = True,
+        sleep: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
         comparing: bool = True,
@@ -73,7 +74,7 @@ class Explorer:
         faults = [number for name, number in self.bounds.faults.items() if name not in EVENTS]
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
-        self._switches |= {"settle": settle, "clusters": clusters}
+        self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep}
         self.progress = progress
         self.write_memo = write_memo
         backwards = Backwards(dict.fromkeys(scenario.controllers().values()))
@@ -93,7 +94,7 @@ class Explorer:
         self._memory = memory.limit(self.bounds.max_memory)
         self._reported_at = time.perf_counter()
         self._expanded = 0
-        self.reducer = Reducer(self.system, settle=settle, clusters=clusters)
+        self.reducer = Reducer(self.system, settle=settle, clusters=clusters, sleep=sleep)
         self.verdict.reductions = (*[name for name, on in names.items() if on], *self.reducer.names)
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
@@ -220,7 +221,9 @@ class Explorer:
             if len(verdict.violations) >= ENOUGH_VIOLATIONS:
                 verdict.incomplete = f"stopped after {len(verdict.violations)} violations"
                 break
-            verdict.depth = queue[0][1]
+            if queue[0][1] != verdict.depth:
+                verdict.depth = queue[0][1]
+                self.reducer.deeper()
             reached = self._limit(start, len(queue))
             if reached:
                 verdict.incomplete = reached
@@ -239,12 +242,19 @@ class Explorer:
         graph, reducer, findings = self.graph, self.reducer, self.system.reexec.findings
         reducer.attend()
         for action in actions:
-            after = apply(world, action)
             taken = graph.action(action)
+            known = reducer.spared(graph, number, action)
+            if known is not None:
+                if known.events and self._faulty:
+                    self.removed.note(graph.transitions, known.events)
+                graph.edge(number, taken, known.target)
+                continue
+            after = apply(world, action)
             if len(findings) != len(self._seen_findings):
                 self._report(number, action)
-            reducer.step(number, world, action, after)
+            changes = reducer.step(number, world, action, after)
             target, new = self._settled(after, number, taken)
+            reducer.done(number, world, action, target, after, changes)
             if len(findings) != len(self._seen_findings):
                 self._report(number, action, *reducer.looked())
             if after.events and self._faulty:

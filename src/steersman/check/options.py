@@ -64,6 +64,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("canonical", bool, True, REDUCTION, "Compare states as they are."),
     Option("settle", bool, True, REDUCTION, "Explore reconciles that change nothing, in every order."),
     Option("clusters", bool, True, REDUCTION, "Mix the steps of what can never matter to each other, too."),
+    Option("sleep", bool, True, REDUCTION, "Execute steps that commute in both orders."),
     Option("without", tuple, (), CLAIMS, "A property out of the box that is not judged (see --explain)."),
 )
 BY_NAME: Final[Mapping[str, Option]] = {option.name: option for option in OPTIONS}

@@ -8,7 +8,7 @@ one afterwards. The log keeps numbers of distinct changes only: equal writes are
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from steersman.check.graph import Graph
@@ -114,6 +114,11 @@ class Log:
         for change in made:
             self._add(state, change)
         return made
+
+    def again(self, state: int, changes: Iterable[Change]) -> None:
+        """The same changes, in another state."""
+        for change in changes:
+            self._add(state, change)
 
     @staticmethod
     def _delivered(before: World, after: World) -> Iterator[tuple[int, Event]]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from steersman.check.graph import Graph
-from steersman.check.reduce.changes import Log
+from steersman.check.reduce.changes import Change, Log
 from steersman.check.reduce.clusters import Clusters
 from steersman.check.reduce.paths import Way
 from steersman.check.reduce.settle import Settler
+from steersman.check.reduce.sleep import Sleeper, Step
 from steersman.kernel.action import Action
 from steersman.kernel.store import Store
 from steersman.kernel.system import System
@@ -20,11 +21,12 @@ from steersman.kernel.world import World
 class Reducer:
     """What an explorer asks: which actions of a world to take, and what a new world is the same as."""
 
-    def __init__(self, system: System, *, settle: bool = True, clusters: bool = True) -> None:
+    def __init__(self, system: System, *, settle: bool = True, clusters: bool = True, sleep: bool = True) -> None:
         self.system = system
         self.log = Log(system)
         self.clusters = Clusters(system, self.log) if clusters and Clusters.suits(system) else None
         self.settler = Settler(system, self.log) if settle and Settler.suits(system) else None
+        self.sleeper = Sleeper(system, self.log) if sleep and Sleeper.suits(system) else None
         self.known: dict[int, int] = {}
         """The state that a world led to, by its fingerprint before anything was settled in it."""
         self.rounds = 0
@@ -32,7 +34,7 @@ class Reducer:
     @property
     def names(self) -> tuple[str, ...]:
         """The reductions in force."""
-        parts = {"settle": self.settler, "clusters": self.clusters}
+        parts = {"settle": self.settler, "clusters": self.clusters, "sleep": self.sleeper}
         return tuple([name for name, part in parts.items() if part is not None])
 
     def forget(self) -> None:
@@ -41,6 +43,7 @@ class Reducer:
         self.settler = Settler(self.system, self.log) if self.settler else None
         if self.clusters is not None:
             self.clusters = self.clusters.anew(self.log) if Clusters.suits(self.system) else None
+        self.sleeper = Sleeper(self.system, self.log) if self.sleeper else None
         self.known.clear()
 
     def attend(self) -> None:
@@ -48,12 +51,31 @@ class Reducer:
         if self.clusters:
             self.clusters.attend()
 
-    def step(self, state: int, before: World, action: Action, after: World) -> None:
-        """Hears of every transition."""
-        if self.settler or self.clusters:
-            changes = self.log.note(state, before, action, after)
-            if self.clusters:
-                self.clusters.learn(action, changes)
+    def step(self, state: int, before: World, action: Action, after: World) -> list[Change]:
+        """Hears of every transition that is executed; what it changed."""
+        if not (self.settler or self.clusters or self.sleeper):
+            return []
+        changes = self.log.note(state, before, action, after)
+        if self.clusters:
+            self.clusters.learn(action, changes)
+        return changes
+
+    def spared(self, graph: Graph, state: int, action: Action) -> Step | None:
+        """A transition that need not be executed; see `Sleeper.known`."""
+        found = self.sleeper.known(graph, state, action) if self.sleeper else None
+        if found is not None:
+            self.log.again(state, found.changes)
+        return found
+
+    def done(self, state: int, before: World, action: Action, target: int, after: World, changes: list[Change]) -> None:
+        """Hears where a transition led."""
+        if self.sleeper:
+            self.sleeper.done(state, before, action, target, after, changes)
+
+    def deeper(self) -> None:
+        """The search has come to the next depth."""
+        if self.sleeper:
+            self.sleeper.deeper()
 
     def settle(self, world: World) -> list[int]:
         """Does at once what changes nothing; see `Settler.settle`."""
@@ -104,6 +126,7 @@ class Reducer:
             self.settler = self.settler.again(self.log)
         if self.clusters is not None:
             self.clusters.again(self.log)
+        self.sleeper = Sleeper(self.system, self.log) if self.sleeper else None
         self.known.clear()
         return False
 
