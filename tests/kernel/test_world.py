@@ -106,7 +106,7 @@ def test_after_wakes_when_it_becomes_true():
     w = sm.Scenario("after")
     w.apply(config("a"))
     w.run(controller("r", reconcile))
-    explorer = Explorer(w, twice=False)
+    explorer = Explorer(w, twice=False, settle=False)
     verdict = explorer.run()
     assert verdict.complete and set(seen) == {True, False}
     assert {action.op for action in explorer.graph.actions} == {"start", "run", "cont", "fire"}
