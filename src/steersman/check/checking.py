@@ -62,7 +62,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     COMPLETE when everything within these bounds was explored, BOUNDED when one of the `max_…` ended the search first.
     Raises `TypeError` for an option that there is none of.
     """
-    values = chosen(options)
+    values = chosen({**scenario.allowed, **options})
     session = sessions[-1] if sessions else None
     if session is not None and session.static:
         raise Analysed(scenario.name or "scenario", first_look(scenario))

@@ -24,6 +24,7 @@ from steersman.api.memo import MemoWriter
 from steersman.check.acts import acts
 from steersman.check.hooks import HookModels
 from steersman.check.mistake import ScenarioError as ScenarioError
+from steersman.check.options import BY_NAME as OPTIONS
 from steersman.check.properties.names import UnknownProperty, named
 from steersman.check.refusals import Refusals
 from steersman.check.verdict import plain
@@ -122,6 +123,8 @@ class Scenario:
         self.name = plain(name)
         self.kinds = Kinds.builtin()
         self.properties: list[Property] = []
+        self.allowed: dict[str, Any] = {}
+        """Options of every check of it."""
         self.off: list[str] = []
         """Properties out of the box that are not judged."""
         self._loops: list[tuple[str, Any]] = []
@@ -249,6 +252,15 @@ class Scenario:
     def confluent(self) -> Scenario:
         """Every fair run ends in the same state."""
         self.properties.append(Property("confluence", "confluence"))
+        return self
+
+    def allow(self, **options: Any) -> Scenario:
+        """Options of every check of this scenario, where `sm.check` or the command line does not say another:
+        `w.allow(lag=1, crashes=1)`."""
+        for name in options:
+            if name not in OPTIONS:
+                raise ScenarioError(f"there is no option {name!r} of a check; there are: {', '.join(OPTIONS)}")
+        self.allowed |= options
         return self
 
     def without(self, *names: str) -> Scenario:

@@ -269,3 +269,11 @@ def test_models_with_a_state_must_give_one():
     w.run(Nodes)
     with pytest.raises(ValueError, match="the model of 'nodes' failed"):
         sm.check(w)
+
+
+def test_a_scenario_says_what_may_happen_in_every_check_of_it():
+    w = volumes(Nodes).allow(external_errors=1)
+    assert "external-errors 1" in sm.check(w).summary() and not sm.check(w).holds
+    assert sm.check(w, external_errors=0).holds
+    with pytest.raises(ValueError, match="there is no option 'luck' of a check; there are: lag"):
+        w.allow(luck=1)
