@@ -77,7 +77,7 @@ class Explorer:
         self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep}
         self.progress = progress
         self.write_memo = write_memo
-        backwards = Backwards(dict.fromkeys(scenario.controllers().values()))
+        backwards = Backwards(dict.fromkeys([*scenario.controllers().values(), *scenario.newer.values()]))
         self.system: System = scenario.system(
             canonical=canonical,
             write_memo=write_memo,

@@ -77,19 +77,19 @@ def _tops(fields: Mapping[Field, None]) -> list[Field]:
 
 def learned(system: System) -> list[Footprint]:
     """The footprints of a system's controllers, from what it has gone through."""
-    notes = [Notes() for _ in system.loops]
-    runs = [0] * len(notes)
+    notes = {actor: Notes() for actor in system.actors}  # two instances of one controller are one owner
+    runs = [0] * len(system.loops)
     for number, way in enumerate(system.reexec.reconciles()):
         if number >= MAX_RECONCILES:
             break
         loop = way[0].loop
         for before, node in enumerate(way):
             if node.effect is not None:
-                _effect(notes[loop], node.effect, way[: before + 1])
+                _effect(notes[system.actors[loop]], node.effect, way[: before + 1])
         if runs[loop] < MAX_RUNS:
             runs[loop] += 1
-            _look(system.reexec, notes[loop], way)
-    return [note.footprint(loop.name) for note, loop in zip(notes, system.loops, strict=True)]
+            _look(system.reexec, notes[system.actors[loop]], way)
+    return [note.footprint(actor) for actor, note in notes.items()]
 
 
 def analysis(scenario: Scenario, system: System) -> Analysis:
@@ -103,9 +103,12 @@ def analysis(scenario: Scenario, system: System) -> Analysis:
 
 
 def stated(scenario: Scenario) -> list[Footprint]:
-    """The footprints that controllers declare. Raises `ScenarioError`."""
+    """The footprints that controllers declare; one that is upgraded says it in two ways, and is looked at instead.
+    Raises `ScenarioError`."""
     out = []
     for name, cls in scenario.controllers().items():
+        if name in scenario.newer:
+            continue
         try:
             footprint = declared(name, cls, scenario.kinds)
         except FieldError as error:

@@ -130,7 +130,8 @@ class Scenario:
         self._loops: list[tuple[str, Any]] = []
         self._classes: list[type[Controller]] = []
         self._upgrades: list[tuple[str, Any, bool]] = []
-        self._newer: dict[str, type[Controller]] = {}
+        self.newer: dict[str, type[Controller]] = {}
+        """The classes of new versions, by the names of the controllers they take over from."""
         self._objects: list[dict[str, Any]] = []
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
@@ -166,13 +167,13 @@ class Scenario:
             raise ScenarioError(f"no controller is called {name!r}, so it cannot be upgraded; there are: {known}")
         if any(known == name for known, _, _ in self._upgrades):
             raise ScenarioError(f"{name!r} is upgraded twice; one upgrade of a controller is modelled")
-        self._newer[f"{name}(new)"] = type(_made(new))
+        self.newer[name] = type(_made(new))
         self._upgrades.append((name, new, overlap))
         return self
 
     def controllers(self) -> dict[str, type[Controller]]:
         """The classes of its controllers, by the names they run under."""
-        return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)} | self._newer
+        return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)}
 
     def kind(self, source: Any) -> Scenario:
         """Registers a custom kind from a CustomResourceDefinition: a YAML file's path, YAML text, or a mapping."""

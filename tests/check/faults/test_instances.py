@@ -138,3 +138,34 @@ def test_mistakes():
         w.upgrade("old", Repairs).upgrade(Old, Repairs)
     with pytest.raises(ScenarioError, match=r"takes Controller classes"):
         sm.Scenario("wrong").run(Old).upgrade("old", 3)
+
+
+@pytest.mark.parametrize("new", [Migrates, Repairs])
+def test_what_is_left_out_changes_no_verdict_of_a_roll_out(new):
+    off = {"settle": False, "clusters": False, "sleep": False}
+    plain = sm.check(upgraded(new), without=FORGETFUL, **off)
+    assert [v.title for v in sm.check(upgraded(new), without=FORGETFUL).violations] == [
+        v.title for v in plain.violations
+    ]
+
+
+class Declares(sm.Controller):
+    """Says what it reads and writes."""
+
+    kind = "v1/ConfigMap"
+    reads = ("v1/ConfigMap:data.v",)
+    writes = ("v1/ConfigMap:data.seen",)
+
+    def reconcile(self, c, at):
+        have = c.get(at)
+        if have.data.seen != have.data.v:
+            c.patch(at, {"data": {"seen": have.data.v}})
+
+
+def test_two_instances_are_one_owner_of_what_they_write():
+    w = sm.Scenario("declares")
+    w.apply(config("a", v="1"))
+    w.run(Declares)
+    for verdict in (sm.check(w, leaders=1), sm.check(w.upgrade(Declares, Declares))):
+        verdict.assert_holds(complete=True)
+        assert "no field with two owners" in verdict.summary()
