@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from steersman.check import saved, watchdog
 from steersman.check.confirm import sort_out
@@ -23,6 +24,9 @@ from steersman.check.watchdog import Watchdog
 from steersman.kernel.action import Action
 from steersman.kernel.system import Learned
 from steersman.ownership.analysis import Analysis
+
+if TYPE_CHECKING:
+    from steersman.check.memo.disk import Memo
 
 sessions: list[Session] = []
 """Who listens to checks: the command line and the pytest plugin. The innermost is last."""
@@ -75,8 +79,12 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
-    explorer = Explorer(scenario, bounds, **switches, progress=progress)
+    memo = None if values["memo"] is None else _memo(values["memo"], scenario)
+    explorer = Explorer(scenario, bounds, **switches, progress=progress, recall=memo)
     verdict = _found(explorer, walking, schedule, session is not None and session.lenient)
+    if memo is not None:
+        memo.save()
+        verdict.memo = memo.line
     verdict.controllers = scenario.controllers()
     tell = Teller(scenario, bounds, switches, verdict.reads)
     verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
@@ -93,6 +101,12 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     if sessions and verdict.incomplete == INTERRUPTED:
         raise KeyboardInterrupt  # whoever listens has the partial verdict, and is to stop as well
     return verdict
+
+
+def _memo(folder: str, scenario: Scenario) -> Memo:
+    from steersman.check.memo.disk import Memo
+
+    return Memo(Path(folder), scenario.factories(), scenario.kinds)
 
 
 def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved | None, lenient: bool) -> Verdict:

@@ -27,7 +27,7 @@ from steersman.check.verdict import Verdict, Violation, plural
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.faults import EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
-from steersman.kernel.reexec import Finding
+from steersman.kernel.reexec import Finding, Recall
 from steersman.kernel.system import Learned, System
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
@@ -63,6 +63,7 @@ class Explorer:
         without: Iterable[str] = (),
         comparing: bool = True,
         progress: Callable[[Verdict], None] | None = None,
+        recall: Recall | None = None,
     ) -> None:
         self.scenario = scenario
         self.bounds = bounds or Bounds()
@@ -74,7 +75,7 @@ class Explorer:
         faults = [number for name, number in self.bounds.faults.items() if name not in EVENTS]
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
-        self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep}
+        self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep, "recall": recall}
         self.progress = progress
         self.write_memo = write_memo
         backwards = Backwards(dict.fromkeys([*scenario.controllers().values(), *scenario.newer.values()]))
@@ -89,6 +90,7 @@ class Explorer:
             memo=read_memo,
             vary=backwards if len(backwards) else nullcontext,
         )
+        self.system.reexec.recall = recall if read_memo else None
         names = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
         self.verdict = Verdict(scenario.name, bounds=self.bounds.shown(), claimed=bool(scenario.properties))
         self._memory = memory.limit(self.bounds.max_memory)
@@ -183,8 +185,8 @@ class Explorer:
         verdict, reexec = self.verdict, self.system.reexec
         verdict.states, verdict.transitions = len(self.graph), self.graph.transitions
         verdict.executions = reexec.executions
-        edges = reexec.hits + reexec.executions // (2 if reexec.twice else 1)
-        verdict.read_memo = (reexec.hits, edges)
+        hits = reexec.hits + reexec.recalled
+        verdict.read_memo = (hits, hits + reexec.executions // (2 if reexec.twice else 1))
         writer = getattr(self.system.begin, "__self__", None)
         memo = getattr(writer, "writer", None)
         if self.write_memo and memo is not None:

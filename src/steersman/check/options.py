@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from steersman.kernel.faults import CATALOGUE
 
-BOUNDS, REDUCTION, WALKS, CLAIMS = "bounds", "reduction", "walks", "claims"
-"""Who takes an option: a field of `explore.Bounds`; a switch of `Explorer` that is on; the walker; what is judged."""
+BOUNDS, REDUCTION, WALKS, CLAIMS, HOST = "bounds", "reduction", "walks", "claims", "host"
+"""Who takes an option: a field of `explore.Bounds`; a switch of `Explorer` that is on; the walker; what is judged; what
+of the machine is used, which changes no verdict."""
 
 
 class Option(NamedTuple):
@@ -65,6 +66,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("settle", bool, True, REDUCTION, "Explore reconciles that change nothing, in every order."),
     Option("clusters", bool, True, REDUCTION, "Mix the steps of what can never matter to each other, too."),
     Option("sleep", bool, True, REDUCTION, "Execute steps that commute in both orders."),
+    Option("memo", str, None, HOST, "A folder where what controllers did is kept, by their code, for later checks."),
     Option("without", tuple, (), CLAIMS, "A property out of the box that is not judged (see --explain)."),
 )
 BY_NAME: Final[Mapping[str, Option]] = {option.name: option for option in OPTIONS}

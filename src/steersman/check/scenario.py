@@ -175,6 +175,10 @@ class Scenario:
         """The classes of its controllers, by the names they run under."""
         return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)}
 
+    def factories(self) -> dict[str, Callable[[], Any]]:
+        """What makes its controllers, by the names they run under."""
+        return dict(self._loops) | {f"{name}(new)": new for name, new, _ in self._upgrades}
+
     def kind(self, source: Any) -> Scenario:
         """Registers a custom kind from a CustomResourceDefinition: a YAML file's path, YAML text, or a mapping."""
         for document in _documents(source):

@@ -83,6 +83,8 @@ class Verdict:
     reductions: tuple[str, ...] = ()
     static: str = ""
     """What follows from who reads and writes which field, in a line."""
+    memo: str = ""
+    """What the memo on disk did, and what of it was not used and why."""
     claimed: bool = True
     """The scenario has properties."""
     incomplete: str = ""
@@ -172,12 +174,13 @@ class Verdict:
         word = f"  {'' if self.holds else 'search: '}{self.word}{why}"
         if self.replayed is not None:
             return f"{word}: {plural(self.replayed, 'step')}; bounds: {bounds}"
+        memo = f"\n  memo on disk: {self.memo}" if self.memo else ""
         static = f"\n  static: {self.static}" if self.static else ""
         return (
             f"{word}: {plural(self.states, 'state')}, {plural(self.transitions, 'transition')}, "
             f"{self.converged:,} at rest, {plural(self.executions, 'real execution')} in {self.seconds:.1f} s\n"
             f"  memo hits: reads {_share(self.read_memo)}, writes {_share(self.write_memo)}; "
-            f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}{static}"
+            f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}{memo}{static}"
         )
 
 

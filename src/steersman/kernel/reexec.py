@@ -23,6 +23,8 @@ from .disturb import NOTHING, Disturbed, Stamp, same_json
 from .effect import GK, Effect, Event, Refused, Request
 from .identity import Canon, digest
 from .object import SORTED, Key, Object
+from .recall import Recall as Recall
+from .recall import Recalled as Recalled
 from .store import Store
 from .value import Frozen, ValueRefused, freeze
 
@@ -238,6 +240,10 @@ class Reexec:
         """Real executions of controllers."""
         self.hits = 0
         """Edges that were there already."""
+        self.recall: Recall | None = None
+        """Knows steps of earlier searches, which are not executed then."""
+        self.recalled = 0
+        """Steps that it knew."""
         self.running: Node | None = None
         """What is being executed, for whoever watches how long it takes."""
         self.findings: dict[tuple[str, str], Finding] = {}
@@ -248,6 +254,8 @@ class Reexec:
         self.looked: list[tuple[tuple[int, Key], tuple[str, ...]]] = []
         """The names in memory that they were found to look at."""
         self._roots: dict[tuple[int, Key, bytes], Node] = {}
+        self._wrong = False
+        """Something was found in the step that is being executed."""
 
     def root(self, loop: int, key: Key, memory: Frozen | None) -> Node:
         """The start of a reconcile."""
@@ -287,21 +295,45 @@ class Reexec:
                     yield way
 
     def _grow(self, node: Node) -> None:
-        """Executes up to the node's next call, twice, and stores what came of it."""
+        """Executes up to the node's next call, twice, and stores what came of it; what is recalled is not executed."""
         journal = node.journal()
-        node.effect, node.result = self._execute(node, journal)
-        if node.effect is not None and node.effect.op == "write":
-            node.effect, node.version = _tokenise(_private(node.effect), journal)
+        if self.recall is None or not self._recall(node, journal):
+            self._executed(node, journal)
         if node.effect is not None and node.effect.op in ("get", "list"):
             self.asked.append(((node.loop, node.key), node.effect))
         if node.result is not None:
             self.ended += 1
         if node.result is not None and node.result.names:
             self.looked.append(((node.loop, node.key), node.result.names))
+
+    def _executed(self, node: Node, journal: Sequence[Outcome]) -> None:
+        """Executes a step, and has it kept unless something is wrong with it."""
+        self._wrong = False
+        node.effect, node.result = self._execute(node, journal)
+        if node.effect is not None and node.effect.op == "write":
+            node.effect, node.version = _tokenise(_private(node.effect), journal)
         if node.result is not None and node.result.where:
             self._find("raised", node, f"raised {node.result.error} ({node.result.where})")
         if self.twice:
-            self._compare(node, journal)
+            try:
+                self._compare(node, journal)
+            except Learned as learned:
+                if self.recall is not None and not self._wrong:
+                    self.recall.keep(self, node, journal, learned)
+                raise
+            if self.recall is not None and not self._wrong:
+                self.recall.keep(self, node, journal, None)
+
+    def _recall(self, node: Node, journal: Sequence[Outcome]) -> bool:
+        """Whether an earlier search knew the step."""
+        known = None if self.recall is None else self.recall.find(self, node, journal)
+        if known is None:
+            return False
+        self.recalled += 1
+        if known.learned is not None:
+            raise known.learned
+        node.effect, node.version, node.result = known[:3]
+        return True
 
     def _execute(self, node: Node, journal: Sequence[Outcome]) -> tuple[Effect | None, Result | None]:
         self.executions += 1
@@ -388,7 +420,7 @@ class Reexec:
         self._find(kind, node, text)
 
     def _find(self, kind: str, node: Node, text: str) -> None:
-        name = self.loops[node.loop].name
+        name, self._wrong = self.loops[node.loop].name, True
         self.findings.setdefault((kind, name), Finding(kind, name, node.key, text))
 
 

@@ -134,6 +134,7 @@ class System:
         self.reexec = Reexec(self.loops, self.canon, old.twice, old.memo, old.vary)
         self.reexec.times = self.horizon is not None
         self.reexec.executions, self.reexec.hits = old.executions, old.hits
+        self.reexec.recall, self.reexec.recalled = old.recall, old.recalled
 
     def loop_index(self, name: str) -> int:
         """The controller of a name."""
