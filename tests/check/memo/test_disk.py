@@ -59,7 +59,7 @@ def checked(tmp_path, monkeypatch):
         (tmp_path / "two.py").write_text(FILE.format(helper=helper, first=first, limit=limit))
         monkeypatch.setattr("sys.dont_write_bytecode", True)
         target = load(f"{tmp_path / 'two.py'}::scenario")[0]
-        return sm.check(target.function(), memo=memo and str(memo), lag=1)
+        return sm.check(target.function(), memo=memo and str(memo), atomic=True)
 
     return run
 

@@ -6,6 +6,7 @@ itself and Python. What cannot be told apart reliably is `Unknowable`: such a co
 """
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import dis
@@ -99,6 +100,8 @@ class _Reached:
             self._named(f"{_full(type(item))} {len(item)}", *[part for pair in item.items() for part in pair])
         elif isinstance(item, re.Pattern):
             self._named(f"pattern {item.pattern!r} {item.flags}")
+        elif isinstance(item, __future__._Feature):
+            self._named(f"feature {item!r}")  # `annotations`: the name of a field, most of the time
         elif isinstance(item, Enum):
             self._named(f"enum {item.name}", type(item), item.value)
         else:
