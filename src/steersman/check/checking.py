@@ -15,7 +15,8 @@ from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.footprints import analysis, first_look
 from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
-from steersman.check.picture import picture
+from steersman.check.picture import Picture, picture
+from steersman.check.rest import Noting
 from steersman.check.scenario import Scenario
 from steersman.check.search import Walker
 from steersman.check.story import Story
@@ -90,6 +91,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
     if session is not None and session.picturing:
         verdict.picture = picture(explorer.graph, verdict, explorer.ways)
+        verdict.branches = [] if verdict.picture is None else branches(explorer, verdict.picture)
     if schedule is None and verdict.incomplete != INTERRUPTED:
         known = analysis(scenario, explorer.system)
         verdict.static = known.line
@@ -161,3 +163,20 @@ def _explain(explorer: Explorer, violation: Violation) -> None:
         violation.other_story = Story(first, violation.other)
         text += "\n  but also:\n" + text_of(violation.other_story)
     violation.explanation = text
+
+
+def branches(explorer: Explorer, drawn: Picture) -> list[Story]:
+    """The run to each state of a picture: they share their beginnings, so each step is taken once."""
+    graph, settle = explorer.graph, explorer.reducer.settle
+    first = Noting.of(explorer.world_at([]))
+    settle(first)
+    worlds, out = [first], [Story(first, ())]
+    for spot in drawn.spots[1:]:
+        world = Noting.of(worlds[spot.parent])
+        try:
+            out.append(out[spot.parent].and_then(world, graph.actions[graph.via[spot.state]]))
+        except Learned:  # a search that was cut short may not know everything: without these the picture has labels
+            return []
+        settle(world)
+        worlds.append(world)
+    return out

@@ -7,6 +7,7 @@ taking the steps once more from the first world, so it costs nothing while the s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -105,6 +106,14 @@ class Story:
         now = Noting.of(world)
         self.steps = tuple([self._take(now, action, at) for at, action in enumerate((*actions, *cycle), 1)])
         self.last = now.store
+
+    def and_then(self, world: Noting, action: Action) -> Story:
+        """This run and a step more, which is taken in `world`, in place."""
+        longer = copy(self)
+        longer.names, longer.turn = dict(self.names), self.turn + 1
+        longer.steps = (*self.steps, longer._take(world, action, longer.turn))
+        longer.last = world.store
+        return longer
 
     def _take(self, world: Noting, action: Action, number: int) -> Step:
         taken = _taken(world, action, number)

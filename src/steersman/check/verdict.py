@@ -68,6 +68,8 @@ class Verdict:
     `ends.parting` tells two of them apart."""
     picture: Picture | None = None
     """The graph of states, or a part of it, where a report is to show it."""
+    branches: list[Story] = field(default_factory=list)
+    """The run to each state of the picture."""
     executions: int = 0
     """Real executions of controllers; the memos answered the rest."""
     read_memo: tuple[int, int] = (0, 0)

@@ -10,7 +10,7 @@ import importlib.util
 import sys
 from importlib.metadata import version
 
-VERBS = ("check", "simulate", "record", "run", "demo")
+VERBS = ("check", "inspect", "simulate", "record", "run", "demo")
 ABOUT = "A control plane you can check, simulate and run."
 
 

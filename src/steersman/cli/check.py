@@ -44,6 +44,7 @@ def check(
     html: Annotated[
         Path | None, typer.Option(help="Write a page there: timelines, diffs, the graph of states.")
     ] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the run there, for steersman inspect.")] = None,
     ends: Annotated[bool, typer.Option("--ends", help="List where runs come to rest.")] = False,
     diff_ends: Annotated[
         str, typer.Option(metavar="N,M", help="Two of those: what differs, and the first step where their ways part.")
@@ -66,7 +67,7 @@ def check(
         raise typer.BadParameter("name Python files with scenarios: FILE[::NAME]...")
     if static:
         raise typer.Exit(_static(targets))
-    wanted = Wanted(junit, sarif, export_test, html, ends=ends, diff_ends=_pair(diff_ends), cause=cause)
+    wanted = Wanted(junit, sarif, export_test, html, save, ends=ends, diff_ends=_pair(diff_ends), cause=cause)
     reports = Reports(wanted)
     raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay, reports))
 

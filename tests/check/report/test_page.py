@@ -118,6 +118,22 @@ def test_a_small_graph_is_drawn_whole():
         assert drawn.spots[spot.parent].depth == spot.depth - 1 and drawn.actions[spot.via]
 
 
+def test_the_way_to_each_state_is_told():
+    verdict = over_created(True)
+    (check,) = embedded(page(saved([checked(verdict)])))["checks"]
+    spots, steps = check["picture"]["spots"], check["branches"]
+    assert len(spots) == len(steps) and steps[0] is None
+    for spot, step in zip(spots[1:], steps[1:], strict=True):
+        assert step["label"] == check["picture"]["actions"][spot["via"]] and step["number"] == spot["depth"]
+        assert all(0 < number < step["number"] for number, _ in step["causes"])
+    violated = next(at for at, spot in enumerate(spots) if spot["mark"] == "violated")
+    way = []
+    while violated > 0:
+        way.insert(0, steps[violated])
+        violated = spots[violated]["parent"]
+    assert way == check["violations"][0]["run"]["steps"]
+
+
 def test_of_a_large_graph_the_ways_that_matter(monkeypatch):
     monkeypatch.setattr(picture, "MAX_STATES", 40)
     verdict = over_created(True)

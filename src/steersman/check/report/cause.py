@@ -92,7 +92,12 @@ class Cause(NamedTuple):
 def causes_of(story: Story) -> dict[int, tuple[Cause, ...]]:
     """What each step of a run rests on, by the numbers of steps."""
     causes = _Causes(story)
-    return {step.number: tuple([Cause(other.number, how) for how, other in causes.of(step)]) for step in story.steps}
+    return {step.number: causes.told(step) for step in story.steps}
+
+
+def causes_of_last(story: Story) -> tuple[Cause, ...]:
+    """What the last step of a run rests on."""
+    return _Causes(story).told(story.steps[-1])
 
 
 def led_to(causes: Mapping[int, Iterable[Cause]], last: int) -> list[int]:
@@ -118,6 +123,10 @@ class _Causes:
             for change in step.changes:
                 if change.new is None:
                     self._gone.setdefault(change.key, []).append(step)
+
+    def told(self, step: Step) -> tuple[Cause, ...]:
+        """The steps that caused one, each once, as numbers."""
+        return tuple(dict.fromkeys([Cause(other.number, how) for how, other in self.of(step)]))
 
     def of(self, step: Step) -> Iterator[tuple[str, Step]]:
         """The steps that caused one, and how."""

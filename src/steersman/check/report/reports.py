@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from steersman.check.ends import parting
 from steersman.check.explain import field_lines, step_lines
+from steersman.check.report import run_file
 from steersman.check.report.cause import CauseError, place, slice_of
 from steersman.check.report.checked import Checked, written
 from steersman.check.report.junit import junit
@@ -70,6 +71,9 @@ class Reports:
             if path is not None:
                 written(path, make(self.checked))
                 yield f"wrote {path}"
+        if self.wanted.save is not None:
+            run_file.save(saved(self.checked), self.wanted.save)
+            yield f"wrote {self.wanted.save}; look at it with steersman inspect {self.wanted.save}"
 
     def _exported(self, one: Checked, violation: Violation, folder: Path) -> Path:
         name, text = export(one, violation, folder)

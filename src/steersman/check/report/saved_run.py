@@ -18,7 +18,7 @@ import orjson
 from steersman.check.ends import End, Parting, parting
 from steersman.check.explain import short
 from steersman.check.picture import Picture
-from steersman.check.report.cause import Place, causes_of
+from steersman.check.report.cause import Cause, Place, causes_of, causes_of_last
 from steersman.check.report.checked import Checked
 from steersman.check.story import Change, Step, Story, name_of
 from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, FAULTY
@@ -136,6 +136,20 @@ class SavedCheck:
     all_ends: int
     partings: list[SavedParting]
     picture: Picture | None
+    branches: list[SavedStep | None]
+    """The step to each state of the picture from the one before it; None for the first, [] where they are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlace:
+    """Where somebody was in it."""
+
+    check: int
+    """Which of the checks, from 0."""
+    run: str
+    """`violation 1`, `other 1`, `end 1` or `state 12`."""
+    step: int
+    """The step, from 1; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +160,17 @@ class SavedCommand:
     version: int
     made_by: str
     checks: list[SavedCheck]
+    place: SavedPlace | None
+    """Where the inspector was left."""
+    marks: list[SavedPlace]
+    """What was marked there."""
 
 
 def saved(checked: Sequence[Checked]) -> SavedCommand:
     """What was checked, as a document."""
-    return SavedCommand(FORMAT, VERSION, f"steersman {version('steersman')}", [_check(one) for one in checked])
+    return SavedCommand(
+        FORMAT, VERSION, f"steersman {version('steersman')}", [_check(one) for one in checked], None, []
+    )
 
 
 def dumped(command: SavedCommand) -> bytes:
@@ -185,6 +205,7 @@ def _check(one: Checked) -> SavedCheck:
         len(verdict.ends),
         [_parting(one, other) for one, other in combinations(ends, 2)],
         verdict.picture,
+        [_last_step(story) if story.steps else None for story in verdict.branches],
     )
 
 
@@ -199,12 +220,9 @@ def _parting(one: End, other: End) -> SavedParting:
 
 def _run(story: Story) -> SavedRun:
     causes = causes_of(story)
-    writers = {change.rev: step.number for step in story.steps for change in step.changes}
+    writers = _writers(story)
     kept = story.steps[:MAX_STEPS]
-    steps = []
-    for step in kept:
-        made = [(cause.number, cause.how) for cause in causes[step.number]]
-        steps.append(_step(story, step, list(dict.fromkeys(made)), writers))
+    steps = [_step(story, step, causes[step.number], writers) for step in kept]
     return SavedRun(
         list(dict.fromkeys([step.lane for step in steps])),
         steps,
@@ -215,7 +233,16 @@ def _run(story: Story) -> SavedRun:
     )
 
 
-def _step(story: Story, step: Step, causes: list[tuple[int, str]], writers: Mapping[int, int]) -> SavedStep:
+def _last_step(story: Story) -> SavedStep:
+    return _step(story, story.steps[-1], causes_of_last(story), _writers(story))
+
+
+def _writers(story: Story) -> dict[int, int]:
+    """Revision → number of the step that wrote it."""
+    return {change.rev: step.number for step in story.steps for change in step.changes}
+
+
+def _step(story: Story, step: Step, causes: Sequence[Cause], writers: Mapping[int, int]) -> SavedStep:
     seen = []
     for one in step.seen:
         writer = writers.get(one.rev or 0)
@@ -231,7 +258,7 @@ def _step(story: Story, step: Step, causes: list[tuple[int, str]], writers: Mapp
         step.stale,
         "" if step.effect is None else _text(story.named(str(step.effect))),
         seen[:MAX_OBJECTS],
-        causes,
+        [(cause.number, cause.how) for cause in causes],
         [_text(f"{who} on {name_of(key)}") for who, key in step.woke],
         [_change(story, change) for change in step.changes],
     )

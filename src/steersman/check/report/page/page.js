@@ -259,9 +259,9 @@ function layout(picture) {
   return { width: columns.length * gap + 40, height, x: (at) => 20 + picture.spots[at].depth * gap, y: (at) => rank[at] * height };
 }
 
-function showGraph(picture) {
+function showGraph(picture, branches) {
   const { width, height, x, y } = layout(picture);
-  const lit = svg("g", {}), side = el("div", { class: "side" }, el("p", { class: "soft" }, "click a state: the way there"));
+  const lit = svg("g", {}), below = el("div", {}), side = el("div", { class: "side" }, el("p", { class: "soft" }, "click a state: the way there"));
   const lines = picture.edges.map(([from, to]) => (from === to ? "" : edge(from, to))).join("");
   function edge(from, to) {
     const back = x(to) <= x(from) ? 26 : 0; // a step back is an arc above
@@ -276,9 +276,14 @@ function showGraph(picture) {
     const spot = picture.spots[at], next = picture.edges.filter(([from]) => from === at);
     side.replaceChildren(
       el("h3", {}, `State ${spot.state}${spot.mark ? ` (${spot.mark})` : ""}, ${plural(spot.depth, "step")} from the start, store ${spot.store}`),
-      el("ol", { class: "label" }, ...way.slice(1).map((each) => el("li", {}, picture.actions[picture.spots[each].via]))),
+      branches.length ? el("p", { class: "soft" }, "the way there stands below the graph")
+        : el("ol", { class: "label" }, ...way.slice(1).map((each) => el("li", {}, picture.actions[picture.spots[each].via]))),
       el("h3", {}, next.length ? "From here" : "Nothing is known to happen from here"),
       ...next.map(([, to, action]) => el("div", {}, button(`${picture.actions[action]} → state ${picture.spots[to].state}`, () => choose(to)))));
+    if (!branches.length) return;
+    const steps = way.slice(1).map((each) => branches[each]), lanes = [...new Set(steps.map((step) => step.lane))];
+    below.replaceChildren(el("h3", {}, `The way to state ${spot.state}`),
+      showRun({ lanes, steps, turn: steps.length, for_ever: false, omitted: 0, last: {} }));
   }
   const drawing = svg("svg", { width, height: height + 20, viewBox: `0 -10 ${width} ${height + 20}` },
     svg("path", { d: lines, fill: "none", stroke: colour("--soft"), "stroke-width": 0.8, opacity: 0.5 }), lit,
@@ -291,7 +296,7 @@ function showGraph(picture) {
   const key = el("div", { class: "key" }, ...[["start", "start"], ["comes to rest", "end"], ["violated", "violated"], ["for ever", "loop"], ["not looked at yet", "open"]]
     .map(([text, mark]) => { const node = el("span", {}, text); node.style.color = colour(SPOTS[mark]); return node; }));
   return el("div", {}, el("h2", {}, "States"), el("p", {}, `${picture.said}; columns are steps from the start`), key,
-    el("div", { class: "graph" }, el("div", { class: "canvas" }, drawing), side));
+    el("div", { class: "graph" }, el("div", { class: "canvas" }, drawing), side), below);
 }
 
 // -- the page --------------------------------------------------------------------------------------------------------
@@ -306,7 +311,7 @@ function showCheck(check) {
     el("pre", {}, check.summary),
     names.length ? choices(names, 0, (at) => showViolation(check.violations[at])) : "",
     check.ends.length ? showEnds(check) : "",
-    check.picture ? showGraph(check.picture) : el("p", { class: "soft" }, "no graph of states: this was no search"));
+    check.picture ? showGraph(check.picture, check.branches) : el("p", { class: "soft" }, "no graph of states: this was no search"));
 }
 
 function theme() {
