@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 
@@ -68,6 +68,8 @@ class Settings:
     allow_remote: bool = False
     controllers: Sequence[type[Controller]] = (*ALL, *CLUSTER)
     drivers: Mapping[str, Driver] = field(default_factory=dict)
+    definitions: Sequence[Mapping[str, Any]] = ()
+    """CustomResourceDefinitions of the kinds that `controllers` are about; somebody applies them."""
     elsewhere: Sequence[str] = ()
     """Names of controllers that somebody else runs: admission may count on them."""
     without: Sequence[str] = ()
@@ -128,6 +130,7 @@ class ControlPlane:
             signer,
             settings.controllers,
             settings.drivers,
+            settings.definitions,
             settings.virtual_nodes,
             settings.without,
             settings.elsewhere,

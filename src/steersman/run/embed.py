@@ -9,16 +9,17 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.controller import Controller
 from steersman.controllers.builtin import BY_NAME, EVERY, named, remaining
 from steersman.kernel.ports import NodeStreams
 from steersman.nodes.stages import INSTANT, USUAL
 from steersman.run.daemon import SWITCH_SECONDS, ControlPlane, Settings
+from steersman.run.exchange import Driver
 from steersman.run.head import Heads
 from steersman.run.load import StartError
 from steersman.run.local import LocalClient
@@ -133,6 +134,8 @@ class Embedded:
         listen: str = "127.0.0.1:0",
         streams: NodeStreams | None = None,
         instant: bool = False,
+        drivers: Mapping[str, Driver] | None = None,
+        definitions: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         chosen, elsewhere, without = choose(controllers)
         self._folder = Scratch()
@@ -146,6 +149,8 @@ class Embedded:
             controllers=chosen,
             elsewhere=elsewhere,
             without=without,
+            drivers=drivers or {},
+            definitions=definitions,
             streams=streams,
             stages=INSTANT if instant else USUAL,
             embedded=True,

@@ -32,6 +32,7 @@ from steersman.nodes.usage import OUTSIDE
 from steersman.run.crew import Crew
 from steersman.run.exchange import Driver
 from steersman.run.head import Heads
+from steersman.run.load import StartError
 from steersman.run.loops import Loops
 from steersman.run.seed import Seed
 from steersman.run.virtual import make_nodes
@@ -79,6 +80,8 @@ class Shared:
     signer: Signer
     controllers: Sequence[type[Controller]] = (*ALL, *CLUSTER)
     drivers: Mapping[str, Driver] = field(default_factory=dict)
+    definitions: Sequence[Mapping[str, Any]] = ()
+    """Of the custom kinds that `controllers` are about; somebody applies them."""
     virtual_nodes: int = 0
     without: Sequence[str] = ()
     """Components that somebody else runs."""
@@ -121,7 +124,8 @@ class Workspace:
         self.app.aggregator.front = shared.front[0] if shared.front is not None else None
         self.app.access.issuers = shared.issuers
         self._aggregating: asyncio.Task[None] | None = None
-        loops = [Loop(controller, self.heads.api) for controller in shared.controllers]
+        known = _known(shared.definitions, self.heads.api)
+        loops = [Loop(controller, known) for controller in shared.controllers]
         drivers = {**OUTSIDE, **shared.drivers}
         components = _components(shared.without, shared.stages)
         self._loops = Loops(self.heads, loops, components, drivers, concerns=CONCERNS, crew=shared.crew)
@@ -191,6 +195,18 @@ class Workspace:
         elif found.value.get("data", {}) != data:
             request = Request("patch", SOURCE, {"data": data}, actor=APISERVER, manager="steersman")
             await self.heads.write(request)
+
+
+def _known(definitions: Sequence[Mapping[str, Any]], api: Api) -> Api:
+    """The request machine with these definitions' kinds, for controllers, which say what they are about before
+    anybody has applied a definition. Raises `StartError`."""
+    kinds = api.kinds
+    try:
+        for definition in definitions:
+            kinds = kinds.with_custom(Kinds.custom_from_yaml_dict(definition, "definitions"))
+    except ValueError as error:
+        raise StartError(str(error)) from None
+    return Api(kinds, admission=api.admission) if definitions else api
 
 
 def _components(without: Sequence[str], stages: Stages) -> list[Component]:

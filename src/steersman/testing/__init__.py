@@ -5,7 +5,7 @@ Works with any test runner; pytest has the fixture `control_plane` as well, from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from steersman.api.controller import Controller
     from steersman.kernel.ports import NodeStreams
     from steersman.run.embed import Embedded
+    from steersman.run.exchange import Driver
     from steersman.serve.virtual import VirtualStreams
 
 pytest_plugins = ("steersman.testing.plugin",)
@@ -28,6 +29,8 @@ def control_plane(
     controllers: Sequence[type[Controller] | str] = ("*",),
     streams: NodeStreams | None = None,
     instant: bool = False,
+    drivers: Mapping[str, Driver] | None = None,
+    definitions: Sequence[Mapping[str, Any]] = (),
 ) -> Embedded:
     """A real control plane in a thread of this process, for `with`: API server, controllers, scheduler, virtual nodes.
 
@@ -40,12 +43,22 @@ def control_plane(
     and names as kube-controller-manager's `--controllers` has them: "*" for all that are built in, "NAME" for one,
     "-NAME" for what somebody else runs (a controller, `kube-scheduler`, `kubelet`). `streams`: what answers `kubectl
     exec`, `attach`, `port-forward` and `logs`, such as coroutines of the test's own (`VirtualStreams`).
+    `drivers`: who answers `c.external(system, request)`, by system: functions of the request. `definitions`: the
+    CustomResourceDefinitions of the kinds that classes among `controllers` are about; apply them as well.
     `instant`: pods on virtual nodes start and end at once, not after seconds. Raises `StartError` and its like when it
     cannot start.
     """
     from steersman.run.embed import Embedded
 
-    return Embedded(virtual_nodes=virtual_nodes, store=store, controllers=controllers, streams=streams, instant=instant)
+    return Embedded(
+        virtual_nodes=virtual_nodes,
+        store=store,
+        controllers=controllers,
+        streams=streams,
+        instant=instant,
+        drivers=drivers,
+        definitions=definitions,
+    )
 
 
 def replay(target: str | Path, schedule: str) -> None:

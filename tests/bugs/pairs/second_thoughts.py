@@ -291,7 +291,7 @@ ROWS = (
         ScaleUpAtOnce,
         GateOnTheVolume,
         ("every server is ready",),
-        harder={"lag": 1},
+        harder={"crashes": 1},
     ),
     Row(
         11,

@@ -54,7 +54,10 @@ def test_a_stale_read_that_deletes():
     w = one(volume, config("a", wanted="no"), watches={"v1/Secret": lambda secret: [key("a")]})
     w.user("want", lambda c: (c.patch(key("a"), {"data": {"wanted": "yes"}}), c.create(body)))
     found = only(w, "no extra deletion", lag=1)
-    assert found.message == "Secret default/volume is deleted; without lag and faults it never is"
+    assert found.message == (
+        "Secret default/volume is deleted more often than without lag and faults (it never is), and should have "
+        "stayed: worker would have left it, had it looked at what is true"
+    )
     assert found.actions[-1].op == "cont"
     assert "STALE" in found.explanation and "- Secret default/volume" in found.explanation
     sm.check(w).assert_holds(complete=True)

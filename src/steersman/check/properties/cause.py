@@ -63,16 +63,17 @@ def _fight(seen: Sequence[Change]) -> Cause | None:
     by_field: dict[Any, list[Change]] = {}
     for change in sorted(seen, key=telling):
         by_field.setdefault((change.slot, change.path), []).append(change)
-    told = []
+    told: list[str] = []
+    writers: set[str] = set()
     for made in by_field.values():
         last = {change.who: change for change in made}
         if len(last) > 1 and len({_text(change.new) for change in last.values()}) > 1:
             told.append(f"{made[0].field}: {_each(last.values())}")
+            writers.update(last)
     if not told:
         return None
-    writers = sorted({change.who for change in seen})
-    who = f"{' and '.join(writers)} fight over " if len(writers) == 2 else "a fight over "
-    return Cause(FIGHT, who + _list(told))
+    names = sorted(writers)
+    return Cause(FIGHT, f"{', '.join(names[:-1])} and {names[-1]} fight over {_list(told)}")
 
 
 def _alone(seen: Sequence[Change]) -> Cause:

@@ -154,8 +154,8 @@ class Judge:
                     yield from self.found(name, text, search.unfolded(search.graph.path(state), True))
                     break
         if deleting:
-            text, way = deletions.wrong(search.graph, search.removed, calm.graph, calm.removed)
-            yield from self.found(deletions.ABOUT.name, text, search.unfolded(way, False))
+            text, way = deletions.wrong(search, calm)
+            yield from self.found(deletions.ABOUT.name, text, way)
 
 
 class Search(Protocol):
@@ -169,6 +169,9 @@ class Search(Protocol):
 
     def world_of(self, state: int) -> World:
         """The world of a state."""
+
+    def world_at(self, actions: tuple[Action, ...]) -> World:
+        """The world after some actions of the whole graph."""
 
     def unfolded(self, path: Sequence[Action], at_rest: bool) -> tuple[Action, ...]:
         """A way through the graph in full; `at_rest`: to where nobody has anything left to do."""

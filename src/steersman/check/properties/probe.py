@@ -64,8 +64,8 @@ def asleep(world: World) -> Iterator[Item]:
 
 
 def rested(world: World) -> World | None:
-    """The world once everybody has done what there is to do, in the order of their names; None when that has no end.
-    Timers, people and faults wait."""
+    """The world once everybody has done what there is to do, in the order of their names, with all events on the way;
+    None when that has no end. Timers, people and faults wait."""
     world = world.fork()
     for _ in range(MAX_STEPS):
         action = next((a for a in enabled(world) if a.op not in WAITING and a.op not in FAULTY), None)

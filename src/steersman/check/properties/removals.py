@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from steersman.check.graph import NONE, Graph
@@ -15,22 +15,16 @@ EVERY_EDGE: Final[frozenset[str]] = frozenset()
 
 
 class Removals:
-    """What each transition of a search made and removed."""
+    """What each transition of a search removed."""
 
     def __init__(self) -> None:
-        self._of_edge: dict[int, tuple[tuple[Slot, int], ...]] = {}
-        self._kept: dict[tuple[tuple[Slot, int], ...], tuple[tuple[Slot, int], ...]] = {}
+        self._of_edge: dict[int, tuple[Slot, ...]] = {}
 
     def note(self, edge: int, events: Iterable[Event]) -> None:
         """Notes what a transition committed."""
-        counts: dict[Slot, int] = {}
-        for event in events:
-            if event.new is None or event.old is None:
-                slot = Slot.of(event.obj)
-                counts[slot] = counts.get(slot, 0) + (1 if event.new is None else -1)
-        if counts:
-            counted = tuple(counts.items())
-            self._of_edge[edge] = self._kept.setdefault(counted, counted)
+        gone = tuple([Slot.of(event.obj) for event in events if event.new is None])
+        if gone:
+            self._of_edge[edge] = gone
 
     def move(self, edges: Mapping[int, int]) -> None:
         """Transitions have got new numbers."""
@@ -44,18 +38,16 @@ class Removals:
 
     def slots(self) -> list[Slot]:
         """Whatever was removed at all."""
-        return sorted({slot for counted in self._kept for slot, count in counted if count > 0})
+        return sorted({slot for gone in self._of_edge.values() for slot in gone})
 
-    def most(self, graph: Graph, slot: Slot) -> Most:
-        """On which path a slot is removed most often, those left out that were made on it: what is made in addition may
-        be removed in addition. That nothing is removed for ever is taken for granted: a cycle counts for nothing."""
-        weights = {edge: dict(counted).get(slot, 0) for edge, counted in self._of_edge.items()}
-        return Most(graph, weights)
+    def counted(self, graph: Graph, slot: Slot) -> Counted:
+        """How often a slot is removed on the paths of a search."""
+        return Counted(graph, {edge: gone.count(slot) for edge, gone in self._of_edge.items() if slot in gone})
 
 
-class Most:
-    """The longest path of a graph by the weights of its transitions, up to one that removes; strongly connected states
-    count as one."""
+class Counted:
+    """The longest paths of a graph by the weights of its transitions. Strongly connected states count as one, and what
+    leads from one of them to another for nothing."""
 
     def __init__(self, graph: Graph, weight: Mapping[int, int]) -> None:
         self._graph = graph
@@ -64,32 +56,41 @@ class Most:
         self._from = array("I", [NONE]) * len(graph)
         self._of = array("I", [NONE]) * len(graph)
         """The first state of each state's component."""
-        self.count: int | None = None
-        """Removals less creations on that path; None when nothing is removed."""
-        self._end = (0, NONE)
+        self._heavy: list[tuple[int, int, int]] = []
+        """(weight of the longest path that ends with it, state, transition) of those that weigh anything."""
         components = list(graph.components(None, EVERY_EDGE))
         for component in components:
             for state in component:
                 self._of[state] = component[0]
-        best = array("i", bytes(4 * len(graph)))
+        best = array("I", bytes(4 * len(graph)))
         for component in reversed(components):  # what leads to a component comes before it
             for state in component:
-                self._from_here(state, best, weight)
+                self._go_on(state, best, weight)
 
-    def _from_here(self, state: int, best: array[int], weight: Mapping[int, int]) -> None:
+    def _go_on(self, state: int, best: array[int], weight: Mapping[int, int]) -> None:
         here = self._of[state]
         for edge, target in self._graph.numbered(state):
-            there, change = self._of[target], weight.get(edge, 0)
-            count = best[here] + change
-            if change > 0 and (self.count is None or count > self.count):
-                self.count, self._end = count, (state, edge)
-            if there != here and (count > best[there] or self._via[there] == NONE):
+            there, more = self._of[target], weight.get(edge, 0)
+            if there == here:
+                continue
+            count = best[here] + more
+            if more:
+                self._heavy.append((count, state, edge))
+            if count > best[there] or self._via[there] == NONE:
                 best[there], self._via[there], self._from[there] = count, edge, state
 
-    def path(self) -> list[Action]:
-        """Such a path, with the removal at its end."""
+    @property
+    def most(self) -> int:
+        """The weight of the longest path."""
+        return max([count for count, _, _ in self._heavy], default=0)
+
+    def beyond(self, allowed: int) -> Iterator[list[Action]]:
+        """Paths that weigh more, each up to the transition by which it does; the shortest first."""
+        for _, state, edge in sorted([heavy for heavy in self._heavy if heavy[0] > allowed], key=lambda h: h[1:]):
+            yield self._path(state, edge)
+
+    def _path(self, goal: int, edge: int) -> list[Action]:
         graph = self._graph
-        goal, edge = self._end
         out: list[Action] = [graph.actions[graph.edge_action[edge]]]
         while True:
             here = self._of[goal]
