@@ -63,7 +63,21 @@ def test_a_webhook_that_refuses_is_seen():
     w = scenario(WEBHOOK.format(kind="Validating"))
     w.webhook("a.example.com", lambda request: {"allowed": False, "status": {"message": "never"}})
     verdict = sm.check(w)
-    assert not verdict.holds and "never" in str(verdict)
+    assert not verdict.holds and "fails every time: admission webhook" in str(verdict)
+    assert 'create ConfigMap default/b: refused, admission webhook "a.example.com" denied the request: never' in str(
+        verdict
+    )
+
+
+def test_a_write_that_a_webhook_is_asked_about_is_told_in_words():
+    """That it goes there, what was said, and what it did: each is a step."""
+    w = scenario(WEBHOOK.format(kind="Mutating"))
+    w.webhook("a.example.com", lambda request: {"patch": [{"op": "add", "path": "/data", "value": {"k": "v"}}]})
+    w.always("no b", lambda s: len(s.list("v1/ConfigMap")) == 1)
+    steps = [line.split(". ", 1)[-1] for line in sm.check(w).violations[0].explanation.splitlines()]
+    write = "copy (ConfigMap default/a) create ConfigMap default/b"
+    at = steps.index(f"{write}: goes to the webhook a.example.com")
+    assert steps[at + 1 : at + 3] == [f"{write}: admitted", write]
 
 
 def test_a_webhook_without_a_model_is_told():

@@ -239,7 +239,7 @@ class Loop:
         except Suspend:
             raise
         except ApiError as failure:
-            error, api_error = f"{failure.reason}: {failure.message}", True
+            error, api_error = failure.told, True
         except (Exception, SystemExit) as failure:
             error = f"{type(failure).__name__}: {failure}"
             where = place_of(failure)

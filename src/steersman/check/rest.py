@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from steersman.check.graph import Graph
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY
+from steersman.kernel.flight import Flight
 from steersman.kernel.object import Key
 from steersman.kernel.reexec import Result
 from steersman.kernel.transition import enabled, step
@@ -29,10 +30,12 @@ class Ended(NamedTuple):
 
 
 class Noting(World):
-    """A world that notes which reconciles end in it, and how."""
+    """A world that notes which reconciles end in it, and how, and what their calls give."""
 
-    __slots__ = ("ended",)
+    __slots__ = ("ended", "given")
     ended: list[Ended]
+    given: Any
+    """What the last call gave: a value or a `Refused`."""
 
     @staticmethod
     def of(world: World) -> Noting:
@@ -41,8 +44,13 @@ class Noting(World):
         out = Noting.__new__(Noting)
         for name in World.__slots__:
             setattr(out, name, getattr(fork, name))
-        out.ended = []
+        out.ended, out.given = [], None
         return out
+
+    def answered(self, item: Item, flight: Flight, value: Any, wrote: bool) -> None:
+        """As a World does it."""
+        self.given = value
+        super().answered(item, flight, value, wrote)
 
     def finish(self, item: Item, result: Result, started: object = None) -> None:
         """As a World does it."""

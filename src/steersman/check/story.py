@@ -16,7 +16,7 @@ from steersman.check.rest import Noting
 from steersman.check.rest import name_of as name_of
 from steersman.check.verdict import plain, plural
 from steersman.kernel.action import Action
-from steersman.kernel.effect import Commit, Effect, Refused
+from steersman.kernel.effect import Call, Effect, Refused
 from steersman.kernel.faults import ABOUT_A_KIND, ACTS, AT_A_CALL, NO_LOOP, SAYS
 from steersman.kernel.harm import undone
 from steersman.kernel.object import Key, Object
@@ -28,6 +28,8 @@ QUIET: Final = ("metadata.resourceVersion", "metadata.generation", "metadata.cre
 """Fields that change with every write."""
 MOVING: Final = frozenset(ENDS.values())
 """Actions that move a view."""
+CALLS: Final = ("cont", "call", "commit")
+"""Actions that take a call further: a write that webhooks are asked about needs all three."""
 NAMES_SHOWN: Final = 6
 """Objects of a list that a step names."""
 
@@ -163,12 +165,12 @@ def _taken(world: Noting, action: Action, number: int) -> Step:
     missed: tuple[int, ...] = ()
     told: tuple[int, ...] = ()
     text = _plain(action, world)
-    if action.op == "cont" or action.op in AT_A_CALL:
+    if action.op in CALLS or action.op in AT_A_CALL:
         effect = world.flights[item].node.effect
         missed = _missed(world, loop, effect)
     elif action.op in MOVING:
         text, told = _moved(world, loop, action)
-    world.events, world.ended = [], []
+    world.events, world.ended, world.given = [], [], None
     before = world.fork()
     step(world, action)
     seen: tuple[Seen, ...] = ()
@@ -237,15 +239,18 @@ def _missed(world: World, loop: int, effect: Effect | None) -> tuple[int, ...]:
     return () if view is None else tuple([event.rev for event, _ in view.waiting])
 
 
-def _call(before: World, after: World, item: Item, effect: Effect, op: str, stale: int) -> tuple[str, tuple[Seen, ...]]:
+def _call(
+    before: World, after: Noting, item: Item, effect: Effect, op: str, stale: int
+) -> tuple[str, tuple[Seen, ...]]:
     """A call in words, and what it read."""
     if op in AT_A_CALL:
         lost = " (it was refused)" if undone(op, effect, after.events) else ""
         return f"{effect}: {SAYS[op]}{lost}", ()
     if effect.op == "write":
-        refused = _outcome(before, after, item)
-        if isinstance(refused, Refused):
-            return f"{effect}: refused, {refused.reason}: {refused}", ()
+        if (way := _on_its_way(after, item)) is not None:
+            return f"{effect}: {way}", ()
+        if isinstance(after.given, Refused):
+            return f"{effect}: refused, {after.given.told}", ()
         return f"{effect}{'' if after.events else ': no change'}", ()
     found = before.perform(item[0], effect)
     behind = f"  [STALE: its view is {stale} event{'s' if stale > 1 else ''} behind]" if stale else ""
@@ -260,18 +265,15 @@ def _call(before: World, after: World, item: Item, effect: Effect, op: str, stal
     return f"{effect}: {found if not isinstance(found, dict) else orjson.dumps(found).decode()}", ()
 
 
-def _outcome(before: World, after: World, item: Item) -> Any:
-    """What the last call gave, from the trie."""
+def _on_its_way(after: World, item: Item) -> str | None:
+    """What becomes of a write that has left its controller and is not done; None when it is."""
     flight = after.flights.get(item)
-    if flight is not None:
-        return None if flight.node.outcome is None else flight.node.outcome.value
-    node = before.flights[item].node
-    trial = before.fork()
-    effect = node.effect
-    assert effect is not None
-    request = trial.request_of(node, trial.flights[item], effect.what)
-    value = trial.write(request)
-    return value if not isinstance(value, Commit) else None
+    if flight is None or flight.waiting is None:
+        return None
+    if not isinstance(flight.waiting, Call):
+        return "admitted"
+    hooks = flight.waiting.question if flight.waiting.kind in ("webhook", "convert") else ()
+    return "goes to " + (", ".join([f"the webhook {hook.name}" for hook in hooks]) or "the signer")
 
 
 def _ended(world: Noting, item: Item, before: World, told: str) -> str:

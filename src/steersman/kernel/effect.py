@@ -27,6 +27,11 @@ class Refused(Exception):
     code: int
     reason: str
 
+    @property
+    def told(self) -> str:
+        """Reason and message; a webhook need not give a reason."""
+        return f"{self.reason}: {self}" if self.reason else str(self)
+
 
 class Request(NamedTuple):
     """One API request by an authenticated actor."""

@@ -347,6 +347,7 @@ ROWS = (
         AsFarAsItMadeThem,
         ("the gateway gets ready",),
         harder={"lag": 1},
+        shows=("goes to the webhook policy.example.com",),
     ),
     Row(
         99,
