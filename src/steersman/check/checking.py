@@ -20,6 +20,7 @@ from steersman.check.rest import Noting
 from steersman.check.scenario import Scenario
 from steersman.check.search import Walker
 from steersman.check.story import Story
+from steersman.check.strategies import Strategy
 from steersman.check.verdict import Verdict, Violation
 from steersman.check.watchdog import Watchdog
 from steersman.kernel.action import Action
@@ -76,7 +77,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     schedule = None if session is None else session.replay
     if schedule is not None:
         values |= schedule.bounds
-    walking = (values["walks"], values["seed"])
+    walking = (values["walks"], values["seed"], _strategy(values))
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
@@ -105,13 +106,21 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     return verdict
 
 
+def _strategy(values: dict[str, Any]) -> Strategy:
+    strategy = Strategy(values["strategy"], values["pct_depth"], values["delays"])
+    strategy.walk(0)  # an unknown one is refused before anything is explored
+    return strategy
+
+
 def _memo(folder: str, scenario: Scenario) -> Memo:
     from steersman.check.memo.disk import Memo
 
     return Memo(Path(folder), scenario.factories(), scenario.kinds)
 
 
-def _found(explorer: Explorer, walking: tuple[int, int], schedule: saved.Saved | None, lenient: bool) -> Verdict:
+def _found(
+    explorer: Explorer, walking: tuple[int, int, Strategy], schedule: saved.Saved | None, lenient: bool
+) -> Verdict:
     """The verdict of a search, of walks or of a replay, with its violations explained."""
     collecting = gc.isenabled()
     gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles

@@ -1,14 +1,11 @@
 """Seeded random walks: for what is too large to be searched exhaustively. Always BOUNDED.
 
 A walk takes one enabled Action after another until nothing is left to do. Its seed makes it repeatable; what it finds
-is minimised by lenient replay. Even seeds choose evenly; odd ones by priorities that change a few times, so that one
-actor is far ahead or far behind for long (the idea of PCT: Burckhardt and others, ASPLOS 2010), with one priority an
-actor: a controller, each of its views, each user.
+is minimised by lenient replay. Who goes first is told by `strategies`.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from typing import Final
 
@@ -16,6 +13,7 @@ from steersman.check.alike import likeness
 from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently, judge, said
 from steersman.check.scenario import Property, State
 from steersman.check.shrink import minimise, replay
+from steersman.check.strategies import Draw, Strategy
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY
@@ -25,52 +23,17 @@ from steersman.kernel.world import World
 
 DEFAULT_DEPTH: Final = 2_000
 """Steps of a walk that does not come to rest."""
-FAULT_CHANCE: Final = 0.15
-"""How often a fault is taken where one is possible: rare enough that the rest of a walk is ordinary life."""
-
-
-CHANGES: Final = 3
-"""Changes of priority on a walk: the bugs worth finding need few."""
-CHANGE_WITHIN: Final = 60
-"""Steps within which they happen: about the length of a walk that comes to rest."""
-
-
-class Priorities:
-    """Who goes first on a walk by priorities."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-        self._of: dict[tuple[str, str, str], float] = {}
-        self._changes = {chance.randrange(CHANGE_WITHIN) for _ in range(CHANGES)}
-        self._step = 0
-
-    def choose(self, actions: list[Action]) -> Action:
-        """The first action of the actor with the highest priority; at a change that actor falls behind all others."""
-        actors = [self._actor(action) for action in actions]
-        for actor in actors:
-            if actor not in self._of:
-                self._of[actor] = 1 + self._chance.random()
-        best = max(range(len(actions)), key=lambda at: self._of[actors[at]])
-        if self._step in self._changes:
-            self._of[actors[best]] = self._chance.random() / (1 + self._step)
-        self._step += 1
-        same = [action for action, actor in zip(actions, actors, strict=True) if actor == actors[best]]
-        return self._chance.choice(same)
-
-    @staticmethod
-    def _actor(action: Action) -> tuple[str, str, str]:
-        if action.op in ("deliver", "user"):
-            return (action.op, action.who, action.key.kind)
-        return ("", action.who, "")
+MIXED: Final = Strategy()
 
 
 class Walker:
     """Random walks over one scenario; uses an `Explorer` for its system, properties and verdict."""
 
-    def __init__(self, explorer: Explorer, walks: int, seed: int) -> None:
+    def __init__(self, explorer: Explorer, walks: int, seed: int, strategy: Strategy = MIXED) -> None:
         self.explorer = explorer
         self.walks = walks
         self.seed = seed
+        self.strategy = strategy
         self.ends: dict[int, tuple[Action, ...]] = {}
         self.unlike: dict[int, list[Action]] = {}
         """Ways to ends that are not alike, where that counts."""
@@ -80,7 +43,7 @@ class Walker:
         """Walks with seeds seed, seed + 1, …"""
         verdict, bounds = self.explorer.verdict, self.explorer.bounds
         start = time.perf_counter()
-        verdict.bounds |= {"walks": self.walks, "seed": self.seed}
+        verdict.bounds |= {"walks": self.walks, "seed": self.seed, **self.strategy.shown()}
         verdict.incomplete, verdict.cut = "random walks", True
         number = 0
         try:
@@ -89,7 +52,7 @@ class Walker:
                     verdict.incomplete = f"random walks, stopped after {bounds.max_seconds:g} s"
                     break
                 try:
-                    self._walk(random.Random(self.seed + number), (self.seed + number) % 2 == 1)
+                    self._walk(self.strategy.walk(self.seed + number))
                 except Learned as learned:
                     self._learn(learned)
                     number = 0
@@ -125,21 +88,17 @@ class Walker:
         verdict.violations.clear()
         verdict.states = verdict.transitions = 0
 
-    def _walk(self, chance: random.Random, by_priority: bool) -> None:
+    def _walk(self, draw: Draw) -> None:
         explorer, verdict = self.explorer, self.explorer.verdict
         world = explorer.scenario.world(explorer.system)
         taken: list[Action] = []
         judged = {world.contents}
         depth = explorer.bounds.max_depth or DEFAULT_DEPTH
-        priorities = Priorities(chance) if by_priority else None
         while len(taken) < depth:
-            actions = enabled(world)
-            ordinary = [action for action in actions if action.op not in FAULTY]
-            faults = [action for action in actions if action.op in FAULTY]
-            if not actions:
+            action = draw.choose(enabled(world))
+            if action is None:
+                self._at_rest(world, taken)
                 break
-            pool = faults if faults and (not ordinary or chance.random() < FAULT_CHANCE) else ordinary
-            action = chance.choice(pool) if priorities is None or pool is faults else priorities.choose(pool)
             world = apply(world, action)
             taken.append(action)
             verdict.transitions += 1
@@ -148,8 +107,9 @@ class Walker:
                 verdict.states += 1
                 self._judge_always(world, taken)
             self._findings(taken)
-        if not enabled(world):
-            self._at_rest(world, taken)
+        else:
+            if not enabled(world):
+                self._at_rest(world, taken)
 
     def _judge_always(self, world: World, taken: list[Action]) -> None:
         state = State(world.store, self.explorer.scenario.kinds, world.outside)
