@@ -36,9 +36,3 @@ def rows() -> list[Row]:
     names = [f"{pairs.__name__}.{found.name}" for found in pkgutil.iter_modules(pairs.__path__)]
     modules = [importlib.import_module(name) for name in names]
     return sorted([row for module in modules for row in module.ROWS], key=lambda row: row.number)
-
-
-def missing() -> list[int]:
-    """Numbers that are neither a row nor omitted."""
-    known = {row.number for row in rows()} | {omitted.number for omitted in OMITTED}
-    return [number for number in NUMBERS if number not in known]
