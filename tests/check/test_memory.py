@@ -1,10 +1,12 @@
 """A search says where it is, and ends before it takes all memory."""
 
+import sys
+
 import pytest
 
 import steersman as sm
 from steersman.check import Session, explore, memory, sessions
-from steersman.cli import check as command
+from steersman.check.report.progress import Progress
 from tests.check import kamera
 
 ENOUGH = 64 * memory.MEGA
@@ -48,7 +50,8 @@ def test_progress_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr(explore, "PROGRESS_SECONDS", 0.0)
     told = []
     session = Session()
-    session.progress = lambda verdict: told.append((verdict.states, verdict.depth)) or command._progress(verdict)
+    line = Progress(sys.stderr.write, lambda: 200)
+    session.progress = lambda verdict: told.append((verdict.states, verdict.depth)) or line(verdict)
     sessions.append(session)
     try:
         verdict = sm.check(kamera.foo_bar()[0])
@@ -57,7 +60,7 @@ def test_progress_now_and_then(monkeypatch, capsys):
         sessions.remove(session)
     err = capsys.readouterr().err
     assert len(told) > 3 and told[0][0] < verdict.states and any(depth > 0 for _, depth in told)
-    assert " states, " in err and " depth " in err and " MB " in err
+    assert " states (" in err and " depth " in err and " MB " in err
     monkeypatch.setattr(explore, "PROGRESS_SECONDS", 1e9)
     quiet = len(told)
     sm.check(kamera.foo_bar()[0])

@@ -35,7 +35,7 @@ from steersman.kernel.world import World
 START_ACTION: Final = Action("start", "", NO_KEY)
 INTERRUPTED: Final = "interrupted"
 """`Verdict.incomplete` after Ctrl-C."""
-PROGRESS_SECONDS: Final = 5.0
+PROGRESS_SECONDS: Final = 1.0
 """Between two reports of a search that goes on."""
 LOOK_EVERY: Final = 32
 """Expansions between two looks at the clock and at memory."""

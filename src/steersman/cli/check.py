@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from steersman.check.verdict import Verdict
 
 HOLDS, VIOLATED, FAULTY, BOUNDED, INTERRUPTED = 0, 1, 2, 3, 130
-CLEAR = "\r\x1b[K"
-"""Takes the last report of progress away from the terminal's line."""
 
 
 def check(
@@ -98,11 +97,12 @@ def _run(
 ) -> int:
     from steersman.api.controller import ControllerError
     from steersman.check import Session, saved, sessions
+    from steersman.check.report.progress import Progress
     from steersman.check.scenario import ScenarioError
     from steersman.kernel.schedule import ScheduleError
 
     session = Session(chosen)
-    session.progress = _progress if sys.stderr.isatty() else None
+    session.progress = Progress(_flushed, _columns) if sys.stderr.isatty() else None
     session.picturing = reports.wanted.pictures
     sessions.append(session)
     try:
@@ -231,11 +231,12 @@ class _Run:
 
     def _show(self, verdict: Verdict, file: str, target: Target) -> None:
         from steersman.check.report.checked import Checked, line_of, sources_of
+        from steersman.check.report.progress import CLEAR
         from steersman.check.saved import save
 
         name = target.name
         if self.session.progress is not None:
-            sys.stderr.write(CLEAR)
+            _flushed(CLEAR)
         typer.echo(str(verdict))
         one = Checked(file, name, line_of(target.function), verdict, sources_of(verdict.controllers))
         _say(lambda: self.reports.add(one), sys.stdout)
@@ -250,10 +251,10 @@ class _Run:
                 typer.echo(f"  replay: steersman check {file}::{name} --replay {path}")
 
 
-def _progress(verdict: Verdict) -> None:
-    from steersman.check.memory import MEGA, resident
-
-    rate = verdict.transitions / verdict.seconds if verdict.seconds else 0
-    seen = f"{verdict.states:,} states, {verdict.transitions:,} transitions, {rate:,.0f}/s, depth {verdict.depth:,}"
-    sys.stderr.write(f"{CLEAR}{seen}, {verdict.frontier:,} waiting, {resident() // MEGA:,} MB ")
+def _flushed(text: str) -> None:
+    sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns

@@ -52,7 +52,7 @@ function showRun(run) {
     name.style.left = `${LEFT + at * LANE}px`;
     return name;
   }));
-  lanes.style.height = `${Math.min(118, 26 + 3.6 * Math.max(0, ...run.lanes.map((lane) => lane.length)))}px`;
+  lanes.style.height = `${Math.min(132, 28 + 3.6 * Math.max(0, ...run.lanes.map((lane) => lane.length)))}px`;
   const drawing = svg("svg", {});
   let only = null;
 
@@ -157,10 +157,12 @@ function showStep(step, ask) {
   );
   body.append(more);
   return el("div", { class: `step${step.stale ? " stale" : ""}` },
-    el("span", { class: "number" }, `${step.number}.`),
-    el("span", { class: "said", title: "what it called, saw and woke", onclick: () => { more.hidden = !more.hidden; } }, step.text),
-    step.stale ? el("span", { class: "tag stale" }, "stale read") : null,
-    step.mark === "fault" ? el("span", { class: "tag fault" }, "fault") : null,
+    el("div", { class: "line" },
+      el("span", { class: "number" }, `${step.number}.`),
+      el("span", { class: "said", title: "what it called, saw and woke", onclick: () => { more.hidden = !more.hidden; } }, step.text),
+      step.stale ? el("span", { class: "tag stale" }, "stale read") : null,
+      step.mark === "fault" ? el("span", { class: "tag fault" }, "fault") : null,
+    ),
     body,
   );
 }
