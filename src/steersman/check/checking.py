@@ -17,12 +17,13 @@ from steersman.check.footprints import analysis, first_look
 from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
 from steersman.check.picture import Picture, picture
 from steersman.check.rest import Noting
-from steersman.check.scenario import Scenario
+from steersman.check.scenario import Scenario, ScenarioError
 from steersman.check.search import Walker
 from steersman.check.story import Story
 from steersman.check.strategies import Strategy
 from steersman.check.verdict import Verdict, Violation
 from steersman.check.watchdog import Watchdog
+from steersman.check.workers import MAX_WORKERS
 from steersman.kernel.action import Action
 from steersman.kernel.system import Learned
 from steersman.ownership.analysis import Analysis
@@ -77,7 +78,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     schedule = None if session is None else session.replay
     if schedule is not None:
         values |= schedule.bounds
-    walking = (values["walks"], values["seed"], _strategy(values))
+    walking = (values["walks"], values["seed"], _strategy(values), values["workers"])
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
@@ -109,6 +110,11 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
 def _strategy(values: dict[str, Any]) -> Strategy:
     strategy = Strategy(values["strategy"], values["pct_depth"], values["delays"])
     strategy.walk(0)  # an unknown one is refused before anything is explored
+    if values["workers"] > (MAX_WORKERS if values["walks"] else 1):
+        raise ScenarioError(
+            f"workers={values['workers']}: walks are spread over processes, at most {MAX_WORKERS}; a search is one "
+            "process: give walks=N, or leave workers out"
+        )
     return strategy
 
 
@@ -119,7 +125,7 @@ def _memo(folder: str, scenario: Scenario) -> Memo:
 
 
 def _found(
-    explorer: Explorer, walking: tuple[int, int, Strategy], schedule: saved.Saved | None, lenient: bool
+    explorer: Explorer, walking: tuple[int, int, Strategy, int], schedule: saved.Saved | None, lenient: bool
 ) -> Verdict:
     """The verdict of a search, of walks or of a replay, with its violations explained."""
     collecting = gc.isenabled()

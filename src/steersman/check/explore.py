@@ -301,6 +301,10 @@ class Explorer:
             return self.look(lambda: self._count(start))
         return ""
 
+    def share(self, workers: int) -> None:
+        """This is one of several processes from here on: it has its share of the memory, and reports nothing."""
+        self.progress, self._memory = None, self._memory // workers
+
     def look(self, count: Callable[[], None]) -> str:
         """Why there is not memory enough to go on, or ""; now and then reports progress. `count` brings the verdict's
         numbers up to date."""

@@ -15,6 +15,7 @@ from steersman.check.scenario import Property, State
 from steersman.check.shrink import minimise, replay
 from steersman.check.strategies import Draw, Strategy
 from steersman.check.verdict import Verdict, Violation
+from steersman.check.workers import Lesson, Walk, walked
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY
 from steersman.kernel.system import Learned
@@ -24,58 +25,135 @@ from steersman.kernel.world import World
 DEFAULT_DEPTH: Final = 2_000
 """Steps of a walk that does not come to rest."""
 MIXED: Final = Strategy()
+ALONE: Final = 64
+"""Walks of the first process before others are started: what controllers are like is learned once, for all."""
 
 
 class Walker:
     """Random walks over one scenario; uses an `Explorer` for its system, properties and verdict."""
 
-    def __init__(self, explorer: Explorer, walks: int, seed: int, strategy: Strategy = MIXED) -> None:
+    def __init__(self, explorer: Explorer, walks: int, seed: int, strategy: Strategy = MIXED, workers: int = 1) -> None:
         self.explorer = explorer
         self.walks = walks
         self.seed = seed
         self.strategy = strategy
+        self.workers = workers
         self.ends: dict[int, tuple[Action, ...]] = {}
         self.unlike: dict[int, list[Action]] = {}
         """Ways to ends that are not alike, where that counts."""
         self._reported: set[str] = set()
+        self._noted: list[tuple[str, Violation]] = []
+        self._end: tuple[int, int, tuple[Action, ...]] | None = None
+        self._elsewhere = 0
+        """Executions in other processes."""
+        self._start = 0.0
+        self._confluent = any(prop.kind == "confluence" for prop in explorer.scenario.properties)
 
     def run(self) -> Verdict:
         """Walks with seeds seed, seed + 1, …"""
-        verdict, bounds = self.explorer.verdict, self.explorer.bounds
-        start = time.perf_counter()
+        verdict = self.explorer.verdict
+        self._start = time.perf_counter()
         verdict.bounds |= {"walks": self.walks, "seed": self.seed, **self.strategy.shown()}
         verdict.incomplete, verdict.cut = "random walks", True
-        number = 0
         try:
-            while number < self.walks and len(verdict.violations) < ENOUGH_VIOLATIONS:
-                if bounds.max_seconds is not None and time.perf_counter() - start > bounds.max_seconds:
-                    verdict.incomplete = f"random walks, stopped after {bounds.max_seconds:g} s"
-                    break
+            while True:
                 try:
-                    self._walk(self.strategy.walk(self.seed + number))
+                    if self._alone(self.walks if self.workers == 1 else min(self.walks, ALONE)):
+                        self._together()
+                    break
                 except Learned as learned:
                     self._learn(learned)
-                    number = 0
-                    continue
-                number += 1
-                full = self.explorer.look(lambda: self._count(start))
-                if full:
-                    verdict.incomplete = f"random walks, {full}"
-                    break
         except KeyboardInterrupt:
             verdict.incomplete = INTERRUPTED
         if verdict.incomplete == "random walks":
             verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.reads = self.explorer.reads()
         self.explorer.ways.extend(self.ends.values())
-        self._count(start)
+        self._count()
         return verdict
 
-    def _count(self, start: float) -> None:
+    def _alone(self, walks: int) -> bool:
+        """The first walks, in this process. Whether there is to be another one."""
+        for number in range(walks):
+            if self._over():
+                return False
+            self._walk(self.strategy.walk(self.seed + number))
+            full = self.explorer.look(self._count)
+            if full:
+                self.explorer.verdict.incomplete = f"random walks, {full}"
+                return False
+        return walks < self.walks and not self._over()
+
+    def _together(self) -> None:
+        """The other walks, in other processes."""
+        verdict = self.explorer.verdict
+        for walk in walked(self, ALONE, self.workers, self._late):
+            if walk is None or walk.full:
+                why = "a process of them has died" if walk is None else walk.full
+                verdict.incomplete = f"random walks, {why}"
+                return
+            self._elsewhere += walk.executions
+            if walk.lesson is not None:
+                raise walk.lesson.learned()
+            verdict.states += walk.states
+            verdict.transitions += walk.transitions
+            for key, violation in walk.violations:
+                if key != "confluence" and key not in self._reported:
+                    self._reported.add(key)
+                    verdict.violations.append(violation)
+            walk.told(self.explorer.system)
+            self.explorer.assume_reads(walk.reads)
+            if walk.end is not None:
+                self._ended(*walk.end)
+            self.explorer.look(self._count)
+            if self._over():
+                return
+        self._over()
+
+    def _over(self) -> bool:
+        """Whether enough was found, or there is no time left."""
+        return len(self.explorer.verdict.violations) >= ENOUGH_VIOLATIONS or self._late()
+
+    def _late(self) -> bool:
+        most = self.explorer.bounds.max_seconds
+        if most is None or time.perf_counter() - self._start <= most:
+            return False
+        self.explorer.verdict.incomplete = f"random walks, stopped after {most:g} s"
+        return True
+
+    def share(self, workers: int) -> None:
+        """From here on this is one of several processes."""
+        self.explorer.share(workers)
+
+    def one(self, number: int) -> Walk:
+        """A walk, told to another process."""
+        explorer, verdict = self.explorer, self.explorer.verdict
+        before = explorer.system.reexec.executions
+        verdict.states = verdict.transitions = 0
+        self._noted, self._end = [], None
+        lesson = None
+        try:
+            self._walk(self.strategy.walk(self.seed + number))
+        except Learned as learned:
+            lesson = Lesson.of(learned)
+        system = explorer.system
+        return Walk(
+            verdict.states,
+            verdict.transitions,
+            system.reexec.executions - before,
+            tuple(self._noted),
+            self._end,
+            lesson,
+            (frozenset(system.raw_time), frozenset(system.raw_random)),
+            explorer.reads(),
+            explorer.look(self._count),
+        )
+
+    def _count(self) -> None:
         verdict = self.explorer.verdict
         verdict.converged = len(self.ends)
-        verdict.executions = self.explorer.system.reexec.executions
-        verdict.seconds = time.perf_counter() - start
+        verdict.executions = self.explorer.system.reexec.executions + self._elsewhere
+        verdict.seconds = time.perf_counter() - self._start
 
     def _learn(self, learned: Learned) -> None:
         """Starts again: states are told apart in another way from here on."""
@@ -110,6 +188,7 @@ class Walker:
         else:
             if not enabled(world):
                 self._at_rest(world, taken)
+        self._findings(taken)
 
     def _judge_always(self, world: World, taken: list[Action]) -> None:
         state = State(world.store, self.explorer.scenario.kinds, world.outside)
@@ -125,7 +204,7 @@ class Walker:
                             is not None
                         )
 
-                    self._add(Violation("always", prop.name, wrong, tuple(self._shrink(taken, bad))))
+                    self._add(prop.name, Violation("always", prop.name, wrong, tuple(self._shrink(taken, bad))))
 
     def _shrink(self, taken: list[Action], bad: object) -> list[Action]:
         first = self.explorer.scenario.world(self.explorer.system)
@@ -152,23 +231,32 @@ class Walker:
                         )
 
                     message = f"nothing changes any more, but {wrong}"
-                    self._add(Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
-        self.explorer.verdict.violations += self.explorer.defaults.at_rest(world, taken)
-        if world.contents in self.ends:
+                    self._add(prop.name, Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))
+        for violation in self.explorer.defaults.at_rest(world, taken):
+            self._add(f"out of the box/{violation.name}", violation)
+        if world.contents not in self.ends:
+            self._ended(world.contents, likeness(world) if self._confluent else 0, tuple(taken))
+
+    def _ended(self, contents: int, like: int, way: tuple[Action, ...]) -> None:
+        """Notes where a walk came to rest."""
+        if contents in self.ends:
             return
-        self.ends[world.contents] = tuple(taken)
-        if "confluence" not in self._reported and any(prop.kind == "confluence" for prop in scenario.properties):
-            self.unlike.setdefault(likeness(world), list(taken))
+        self.ends[contents] = way
+        self._end = (contents, like, way)
+        if self._confluent and "confluence" not in self._reported:
+            self.unlike.setdefault(like, list(way))
             if len(self.unlike) > 1:
                 self._reported.add("confluence")
-                self._add(ending_differently(list(self.unlike.values())))
+                self._add("confluence", ending_differently(list(self.unlike.values())))
 
     def _findings(self, taken: list[Action]) -> None:
         for (kind, who), finding in self.explorer.system.reexec.findings.items():
-            if f"{kind}/{who}" not in self._reported:
-                self._reported.add(f"{kind}/{who}")
+            key = f"{kind}/{who}"
+            if key not in self._reported:
+                self._reported.add(key)
                 if not self.explorer.defaults.ignores(finding):
-                    self._add(Violation("finding", kind, said(finding), tuple(taken)))
+                    self._add(key, Violation("finding", kind, said(finding), tuple(taken)))
 
-    def _add(self, violation: Violation) -> None:
+    def _add(self, key: str, violation: Violation) -> None:
         self.explorer.verdict.violations.append(violation)
+        self._noted.append((key, violation))
