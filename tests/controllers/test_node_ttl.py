@@ -2,9 +2,11 @@
 
 import pytest
 
+import steersman as sm
 from steersman.controllers import node_ttl
 from steersman.controllers.node_ttl import ANNOTATION, NodeTtl
 from steersman.kernel.object import Key
+from tests.check.targets import TARGETS
 from tests.controllers.services import node
 from tests.controllers.worlds import client, explore, make, objects, settle, user
 
@@ -46,3 +48,7 @@ def test_every_order_ends_in_one_answer(lag, monkeypatch):
     assert found.states > 10 and found.terminal and not found.findings
     for w in found.terminal:
         assert len(set(said(w).values())) == 1
+
+
+def test_a_watch_may_show_two_changes_of_the_annotation_as_none():
+    sm.check(TARGETS["ttl-controller"](), coalesced=1, walks=60, seed=100).assert_holds()

@@ -30,11 +30,12 @@ class NodeTtl(Controller):
     kind = "v1/Node"
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """A node that came or lacks the annotation wakes itself; one that came or went, the count of all."""
+        """A node that came or was written to wakes itself, but for its status; one that came or went, the count of all.
+        What its annotation was before does not count: a watch may have missed that it was another in between."""
         old, new = event.old, event.new
         if old is None or new is None:
             return (COUNT,) if new is None else (event.key, COUNT)
-        return (event.key,) if _said(old.meta.value) != _said(new.meta.value) else ()
+        return () if old.meta is new.meta else (event.key,)
 
     def reconcile(self, c: Client, key: Key) -> None:
         """Sets the annotation of one node, or of all when their number says something else than before."""
