@@ -37,8 +37,9 @@ SLICE: Final = ("discovery.k8s.io", "EndpointSlice")
 NODE: Final = ("", "Node")
 
 
-class NodeMissing(Exception):
-    """Pods are on nodes that are not there (yet): the slices are written without them, and looked at again."""
+class NodeMissing(ApiError):
+    """Pods are on nodes that are not there (yet): the slices are written without them, and looked at again. A refusal,
+    as any missing object is one: no fault of the controller."""
 
 
 class EndpointSliceController(Controller):
@@ -84,7 +85,8 @@ class EndpointSliceController(Controller):
             if slice_["addressType"] not in families:
                 c.delete(slice_, uid=slice_["metadata"]["uid"])
         if missing:
-            raise NodeMissing(f"Service {key.namespace}/{key.name}: no node for pods {', '.join(missing)}")
+            text = f"Service {key.namespace}/{key.name}: no node for pods {', '.join(missing)}"
+            raise NodeMissing(404, "NotFound", text)
 
 
 def _written(slices: Iterable[Json]) -> dict[str, bool]:
