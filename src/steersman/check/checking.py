@@ -75,6 +75,8 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
         raise Analysed(scenario.name or "scenario", first_look(scenario))
     if session is not None:
         values |= session.overrides
+    if values["from_"] is not None:
+        scenario = _started(scenario, values["from_"])
     schedule = None if session is None else session.replay
     if schedule is not None:
         values |= schedule.bounds
@@ -116,6 +118,12 @@ def _strategy(values: dict[str, Any]) -> Strategy:
             "process: give walks=N, or leave workers out"
         )
     return strategy
+
+
+def _started(scenario: Scenario, source: str) -> Scenario:
+    from steersman.check.origin.source import started
+
+    return started(scenario, source)
 
 
 def _memo(folder: str, scenario: Scenario) -> Memo:

@@ -5,6 +5,7 @@ A Scenario is a description. Nothing runs until it is checked (or simulated); ev
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from steersman.check.acts import acts
 from steersman.check.hooks import HookModels
 from steersman.check.mistake import ScenarioError as ScenarioError
 from steersman.check.options import BY_NAME as OPTIONS
+from steersman.check.origin import owners
 from steersman.check.properties.names import UnknownProperty, named
 from steersman.check.refusals import Refusals
 from steersman.check.verdict import plain
@@ -133,6 +135,7 @@ class Scenario:
         self.newer: dict[str, type[Controller]] = {}
         """The classes of new versions, by the names of the controllers they take over from."""
         self._objects: list[dict[str, Any]] = []
+        self._real: frozenset[Key] = frozenset()
         self._users: list[tuple[str, Callable[[Client], Any]]] = []
         self._models: dict[str, Callable[[Any], Any]] = {}
         self._states: dict[str, Any] = {}
@@ -174,6 +177,14 @@ class Scenario:
     def controllers(self) -> dict[str, type[Controller]]:
         """The classes of its controllers, by the names they run under."""
         return {name: cls for (name, _), cls in zip(self._loops, self._classes, strict=True)}
+
+    def starting(self, objects: Iterable[dict[str, Any]]) -> Scenario:
+        """A copy that starts with real objects, which take the place of applied ones with the same key."""
+        real = {key_of(obj): obj for obj in objects}
+        other = copy.copy(self)
+        other._objects = [obj for obj in self._objects if key_of(obj) not in real] + list(owners.in_order(real))
+        other._real = frozenset(real)
+        return other
 
     def factories(self) -> dict[str, Callable[[], Any]]:
         """What makes its controllers, by the names they run under."""
@@ -328,7 +339,7 @@ class Scenario:
                 self._put(world, body)
         for obj in self._objects:
             if key_of(obj).kind != "Namespace" or world.store.get(key_of(obj)) is None:
-                self._put(world, obj)
+                self._put(world, owners.adopted(obj, world.store) if key_of(obj) in self._real else obj)
         return world.start()
 
     def _put(self, world: World, obj: dict[str, Any]) -> None:
