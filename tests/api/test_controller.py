@@ -88,7 +88,7 @@ def test_what_it_starts_with():
     for name in ("b", "a"):
         store.put(an_object(WEB._replace(name=name)))
     store.put(pod())
-    assert [key.name for key in loop(Owner).initial(store)] == ["a", "b"]
+    assert [key.name for key in loop(Owner).initial(store)] == ["a", "b", "web"], "the pod's owner is gone: it is woken"
     assert [key.name for key in loop(Owner, kind="*").initial(store)] == ["web-1", "a", "b"]
 
 
@@ -98,7 +98,7 @@ def run(reconcile, memory=None, exchange=lambda effect: None, **attributes):
 
 
 def test_endings():
-    assert run(lambda self, c, key: None) == (None, None, None, False, None, False, "")
+    assert run(lambda self, c, key: None) == (None, None, None, False, None, False, "", ())
     assert run(lambda self, c, key: 1.5).requeue_after == 1_500_000
     assert run(lambda self, c, key: True).requeue_after is None, "a bool is no number of seconds"
 

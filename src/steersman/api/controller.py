@@ -207,19 +207,19 @@ class Loop:
         return None
 
     def initial(self, store: Store) -> list[Key]:
-        """Every key it is responsible for. A controller that maps events itself hears of each object as if it had just
-        been added, as Kubernetes' informers tell their handlers of what they list."""
-        if self._maps_itself:
-            kinds = store.kinds() if self.everything else sorted(self._listens)
-            listed = [obj for gk in kinds for obj in store.list(gk)]
-            woken: dict[Key, None] = {}
-            for obj in listed:
-                woken.update(dict.fromkeys(self.triggers(Event(obj.rv, obj.key, None, obj), store)))
-            return list(woken)
-        if self.everything:
+        """Every key that it is responsible for: it hears of each object, of every kind that can wake it, as if it had
+        just been added, as Kubernetes' informers tell their handlers of what they list. So what belongs to an object
+        that is gone wakes its key."""
+        if self.everything and not self._maps_itself:
             return [obj.key for obj in store.objects()]
-        assert self._for is not None
-        return [obj.key for obj in store.list(self._for.gk)]
+        own = None if self._for is None or self._maps_itself else self._for.gk
+        if own is not None and len(self._listens) == 1:
+            return [obj.key for obj in store.list(own)]
+        kinds = store.kinds() if self.everything else sorted(self._listens, key=lambda gk: (gk != own, gk))
+        woken: dict[Key, None] = {}
+        for obj in [obj for gk in kinds for obj in store.list(gk)]:
+            woken.update(dict.fromkeys(self.triggers(Event(obj.rv, obj.key, None, obj), store)))
+        return list(woken)
 
     def _make(self) -> Controller:
         instance = self._factory()

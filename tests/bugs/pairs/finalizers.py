@@ -217,7 +217,7 @@ ROWS = (
         GoesWithItsDeployment,
         StaysForTheRest,
         ("all is gone", "no leaked finalizer"),
-        harder={"lag": 1},
+        harder={"lag": 1, "crashes": 1},
         shows=("user: uninstall",),
     ),
     Row(
