@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF012  (controllers are declared as a person declares them)
 
+from contextlib import suppress
 from typing import Final
 
 import steersman as sm
@@ -23,14 +24,17 @@ class Seeds(sm.Controller):
 
     def reconcile(self, c, key):
         if key.kind == "NodeClaim":
-            if c.get(key) is None and c.memory.get(key.name):
+            if c.get(key) is not None:
+                c.memory[key.name] = "seen"
+            elif c.memory.get(key.name):
                 del c.memory[key.name]
             return
         pool = c.get(key)
         if pool.data.claimed != "yes":
-            c.create(made("NodeClaim", CLAIM_KEY.name))
+            with suppress(sm.AlreadyExists):
+                c.create(made("NodeClaim", CLAIM_KEY.name))
             c.patch(key, {"data": {"claimed": "yes"}})
-            c.memory[CLAIM_KEY.name] = "launching"
+            c.memory[CLAIM_KEY.name] = "made"
             return
         said = self.in_step(c)
         if pool.data.inStep != said:
@@ -74,6 +78,7 @@ ROWS = (
         Seeds,
         SeedsThatHeal,
         ("in step in the end",),
+        harder={"lag": 1, "conflicts": 1},
         shows=("user: give it up",),
     ),
 )

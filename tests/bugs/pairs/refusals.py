@@ -87,7 +87,7 @@ class NoAnswerIsNone(NoAnswerIsAbsent):
 def ring(request, state):
     """A ring with one node: it streams its data when it is told to leave, and is absent after that."""
     if request == "decommission":
-        return None, "leaving"
+        return None, "leaving" if state == "normal" else state
     return state, "absent" if state == "leaving" else state
 
 
