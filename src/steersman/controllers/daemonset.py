@@ -40,11 +40,15 @@ class DaemonSet(Controller):
 
     name = "daemonset"
     kind = KIND
-    owns = (POD,)
+    owns = (POD, history.KIND)
     watches: ClassVar[Mapping[str, Any]] = {NODE: lambda node: ()}
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """As `owned.woken` says; a node wakes as itself when it is new or its labels or taints changed."""
+        """As `owned.woken` says; a node wakes as itself when it is new or its labels or taints changed. A revision
+        wakes its DaemonSet, which may have numbered the next one before it saw this one (Kubernetes only notes that it
+        came: pkg/controller/daemon, addHistory)."""
+        if event.key.gk == history.GK:
+            return [key for key in owned.woken(event, ("apps", "DaemonSet"), (history.GK,)) if key != event.key]
         if event.key.gk != NODE_GK:
             return owned.woken(event, ("apps", "DaemonSet"), (POD_GK,))
         if event.new is None or (event.old is not None and _place(event.old.value) == _place(event.new.value)):

@@ -256,3 +256,28 @@ def scenario_wrong():
     assert run(text, "--without", "convergence", "--without", "no orphan")[0] == 0
     code, _, err = run(text, "--without", "nonsense")
     assert code == 2 and "no property 'nonsense'" in err
+
+
+# -- what is elsewhere -----------------------------------------------------------------------------------------------
+
+
+def counter(request, state):
+    """A system that counts what it is told."""
+    if request == "get":
+        return state["n"], state
+    return None, {"n": min(state["n"] + 1, 5)}
+
+
+def test_a_call_that_is_not_idempotent():
+    w = one(lambda c, at: c.external("counter", "add"), map_event=only_new).external("counter", counter, state={"n": 0})
+    text = message(w, "idempotent at rest")
+    assert text.startswith("another reconcile of ConfigMap default/a by worker changes what is outside")
+
+
+def test_a_system_that_was_reset():
+    def keep(c, at):
+        if c.external("counter", "get") == 0:
+            c.external("counter", "add")
+
+    w = one(keep, config("a"), map_event=only_new).external("counter", counter, state={"n": 0})
+    sm.check(w).assert_holds(complete=True)

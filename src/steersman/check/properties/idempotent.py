@@ -36,5 +36,5 @@ def wrong(world: World, done: Probe) -> str:
         return ""
     who = world.system.loops[loop].name
     change = min(changes(who, done.events), key=telling, default=None)
-    what = "something" if change is None else f"{change.field} ({change.words})"
+    what = "what is outside" if change is None else f"{change.field} ({change.words})"
     return f"another reconcile of {name_of(key)} by {who} changes {what}, and the next one does so again"

@@ -99,7 +99,7 @@ class Judge:
             if not any(self.wants(name) for name in probing):
                 return
             done = probe(world, item)
-            if done.events:
+            if done.changed:
                 again = idempotent.wrong(world, done)
                 name = idempotent.ABOUT.name if again else missing_watch.ABOUT.name
                 text = (again or missing_watch.wrong(world, done)) if self.wants(name) else ""

@@ -29,7 +29,7 @@ def wrong(world: World, done: Probe) -> str:
     loop, key = done.item
     who = world.system.loops[loop].name
     change = min(changes(who, done.events), key=telling, default=None)
-    what = "change something" if change is None else f"change {change.field} ({change.words})"
+    what = "change what is outside" if change is None else f"change {change.field} ({change.words})"
     looked = unheard(world, done)
     why = f": it looks at {' and '.join(looked)} without being woken when they change" if looked else ""
     return f"a reconcile of {name_of(key)} by {who} would {what}, but nothing wakes it{why}"

@@ -25,7 +25,9 @@ class Probe(NamedTuple):
     item: Item
     after: World
     events: tuple[Event, ...]
-    """What it changed; nothing but what counts (see `kernel.identity.TABLE`)."""
+    """What it committed, if that makes a difference (see `kernel.identity.TABLE`)."""
+    changed: bool
+    """It made a difference to the store, or to an external system."""
     nodes: tuple[Node, ...]
     """Its calls, in order."""
 
@@ -51,7 +53,7 @@ def probe(world: World, item: Item) -> Probe:
         else:
             after.call(item)
     changed = after.contents != world.contents
-    return Probe(item, after, tuple(after.events) if changed else (), tuple(nodes))
+    return Probe(item, after, tuple(after.events) if changed else (), changed, tuple(nodes))
 
 
 def asleep(world: World) -> Iterator[Item]:
