@@ -81,6 +81,10 @@ def test_what_is_learned_elsewhere_starts_all_walks_again():
     assert verdict.reads == ("does Secret",) and verdict.incomplete == "random walks"
 
 
+def test_raw_time_that_is_read_elsewhere_is_told():
+    assert walk(rarely(lambda c, key: c.now()), 2)[0].incomplete == "does reads the raw time; use c.after"
+
+
 def test_a_process_that_dies_ends_the_walks():
     start = time.monotonic()
     verdict, _ = walk(rarely(lambda c, key: os.kill(os.getpid(), signal.SIGKILL)), 2)
