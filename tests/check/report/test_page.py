@@ -13,6 +13,7 @@ import pytest
 import steersman as sm
 from examples.check import over_creation
 from steersman.check import picture
+from steersman.check.report.cause import causes_of_last
 from steersman.check.report.checked import Checked
 from steersman.check.report.page import page
 from steersman.check.report.saved_run import saved
@@ -132,6 +133,18 @@ def test_the_way_to_each_state_is_told():
         way.insert(0, steps[violated])
         violated = spots[violated]["parent"]
     assert way == check["violations"][0]["run"]["steps"]
+
+
+def test_stores_of_the_picture_are_those_of_its_runs():
+    verdict = over_created(True, crashes=1)
+    stores = {}
+    for spot, run in zip(verdict.picture.spots, verdict.branches, strict=True):
+        stores.setdefault(spot.store, set()).add(run.last.sum_canonical)
+        if run.steps and run.steps[-1].action.op == "run" and run.steps[-1].item not in run.start:
+            assert "woken" in [cause.how for cause in causes_of_last(run)]
+    assert all(len(sums) == 1 for sums in stores.values()) and len(stores) > 3
+    ends = [spot.store for spot in verdict.picture.spots if spot.mark == "end"]
+    assert len(ends) > len(verdict.ends)  # a store may be at rest in several states: with a budget left, and without
 
 
 def test_of_a_large_graph_the_ways_that_matter(monkeypatch):
