@@ -59,6 +59,7 @@ class Explorer:
         settle: bool = True,
         clusters: bool = True,
         sleep: bool = True,
+        symmetry: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
         comparing: bool = True,
@@ -75,7 +76,8 @@ class Explorer:
         faults = [number for name, number in self.bounds.faults.items() if name not in EVENTS]
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
-        self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep, "recall": recall}
+        self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep, "symmetry": symmetry}
+        self._switches["recall"] = recall
         self.progress = progress
         self.write_memo = write_memo
         backwards = Backwards(dict.fromkeys([*scenario.controllers().values(), *scenario.newer.values()]))
@@ -96,8 +98,9 @@ class Explorer:
         self._memory = memory.limit(self.bounds.max_memory)
         self._reported_at = time.perf_counter()
         self._expanded = 0
-        self.reducer = Reducer(self.system, settle=settle, clusters=clusters, sleep=sleep)
-        self.verdict.reductions = (*[name for name, on in names.items() if on], *self.reducer.names)
+        self.reducer = Reducer(self.system, settle=settle, clusters=clusters, sleep=sleep, symmetry=symmetry)
+        self._memos = tuple([name for name, on in names.items() if on])
+        self.verdict.reductions = (*self._memos, *self.reducer.names)
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
         self._judged: dict[int, bool] = {}
@@ -185,6 +188,7 @@ class Explorer:
         verdict, reexec = self.verdict, self.system.reexec
         verdict.states, verdict.transitions = len(self.graph), self.graph.transitions
         verdict.executions = reexec.executions
+        verdict.reductions = (*self._memos, *self.reducer.names)
         hits = reexec.hits + reexec.recalled
         verdict.read_memo = (hits, hits + reexec.executions // (2 if reexec.twice else 1))
         writer = getattr(self.system.begin, "__self__", None)
@@ -272,18 +276,21 @@ class Explorer:
         if not reducer.settler or not (world.pending or world.flights):
             return self._add(world, parent, action)
         before = fingerprint(world)
-        known = reducer.known.get(before)
+        known = reducer.found(parent, before, world)
         if known is not None:
             return known, False
         settled = reducer.settle(world)
-        target, new = self._add(world, parent, action, 0 if settled else before)
+        target, new = self._add(world, parent, action)
         reducer.note(target, settled)
-        reducer.known[before] = target
+        reducer.leads(before, target, new)
         return target, new
 
-    def _add(self, world: World, parent: int, action: int, known: int = 0) -> tuple[int, bool]:
-        store = self._stores.setdefault(world.contents, len(self._stores))
-        return self.graph.add(known or fingerprint(world), parent, action, store)
+    def _add(self, world: World, parent: int, action: int) -> tuple[int, bool]:
+        reducer = self.reducer
+        store = self._stores.setdefault(reducer.contents(world), len(self._stores))
+        number, new = self.graph.add(reducer.identity(world), parent, action, store)
+        reducer.met(parent, number, new, world)
+        return number, new
 
     def _limit(self, start: float, waiting: int) -> str:
         bounds, graph = self.bounds, self.graph
@@ -324,8 +331,7 @@ class Explorer:
             for prop in self._always:
                 if any(violation.name == prop.name for violation in self.verdict.violations):
                     continue
-                store = self.reducer.claimed(prop.name, world.store)
-                state = State(store, self.scenario.kinds, world.outside)
+                state = State(self.reducer.claimed(prop.name, world.store), self.scenario.kinds, world.outside)
                 wrong = judge(prop, state)
                 if wrong is not None:
                     self.verdict.violations.append(

@@ -69,6 +69,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("settle", bool, True, REDUCTION, "Explore reconciles that change nothing, in every order."),
     Option("clusters", bool, True, REDUCTION, "Mix the steps of what can never matter to each other, too."),
     Option("sleep", bool, True, REDUCTION, "Execute steps that commute in both orders."),
+    Option("symmetry", bool, True, REDUCTION, "Tell states apart that differ in generated names only."),
     Option("from_", str, None, HOST, "Start from a real state: FILE.sktrace@TIME, or a kubeconfig (only read)."),
     Option("workers", int, 1, HOST, "Processes that walk.", 1),
     Option("memo", str, None, HOST, "A folder where what controllers did is kept, by their code, for later checks."),

@@ -29,7 +29,7 @@ def fingerprint(world: World) -> int:
     total = world.store.sum_canonical + world.sum_pending
     apart: dict[Key, list[Any]] = {}
     for (loop, key), flight in world.flights.items():
-        where = _places(world, loop, flight.versions, apart)
+        where = places(world, loop, flight.versions, apart)
         total += term("flight", loop, key, flight.node.canonical, flight.wrote, where)
         if flight.waiting is not None:
             total += _waiting(world, loop, key, flight)
@@ -94,7 +94,7 @@ def _identity(component: Any, state: Any, now: int) -> Any:
 # -- versions of one slot ------------------------------------------------------------------------------------------
 
 
-def _places(world: World, loop: int, versions: Any, apart: dict[Key, list[Any]]) -> tuple[int, ...]:
+def places(world: World, loop: int, versions: Any, apart: dict[Key, list[Any]]) -> tuple[int, ...]:
     """Where the versions a reconcile has seen are now: 0 at the head, n at the n-th stop of its view, -1 nowhere any
     more. What it holds may still be the newest, or come to be read again; beyond that revisions mean nothing."""
     out: list[int] = []

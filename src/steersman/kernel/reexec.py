@@ -170,7 +170,7 @@ class Node:
         return out
 
 
-class _Replay:
+class Replay:
     """The exchange of an execution: answers from the journal, then suspends."""
 
     def __init__(self, journal: Sequence[Outcome]) -> None:
@@ -253,6 +253,8 @@ class Reexec:
         """Reconciles that were executed to their end; found in the trie is not executed."""
         self.looked: list[tuple[tuple[int, Key], tuple[str, ...]]] = []
         """The names in memory that they were found to look at."""
+        self.checked: Callable[[Node, list[Outcome]], None] | None = None
+        """Hears of every new place of the trie, with what it was told so far."""
         self._roots: dict[tuple[int, Key, bytes], Node] = {}
         self._wrong = False
         """Something was found in the step that is being executed."""
@@ -305,13 +307,15 @@ class Reexec:
             self.ended += 1
         if node.result is not None and node.result.names:
             self.looked.append(((node.loop, node.key), node.result.names))
+        if self.checked is not None:
+            self.checked(node, journal)
 
     def _executed(self, node: Node, journal: Sequence[Outcome]) -> None:
         """Executes a step, and has it kept unless something is wrong with it."""
         self._wrong = False
         node.effect, node.result = self._execute(node, journal)
         if node.effect is not None and node.effect.op == "write":
-            node.effect, node.version = _tokenise(_private(node.effect), journal)
+            node.effect, node.version = tokenise(_private(node.effect), journal)
         if node.result is not None and node.result.where:
             self._find("raised", node, f"raised {node.result.error} ({node.result.where})")
         if self.twice:
@@ -338,7 +342,7 @@ class Reexec:
     def _execute(self, node: Node, journal: Sequence[Outcome]) -> tuple[Effect | None, Result | None]:
         self.executions += 1
         loop = self.loops[node.loop]
-        replay = _Replay(journal)
+        replay = Replay(journal)
         if len(journal) >= MAX_CALLS:
             text = f"made {MAX_CALLS:,} calls in one reconcile; it was ended there"
             self._find("endless", node, text)
@@ -392,7 +396,7 @@ class Reexec:
             effect, result = self._execute(node, changed)
         version = -1
         if effect is not None and effect.op == "write":
-            effect, version = _tokenise(effect, changed)
+            effect, version = tokenise(effect, changed)
         return version == node.version and self._same(effect, node.effect, how) and _same_result(result, node.result)
 
     def _same(self, a: Effect | None, b: Effect | None, how: Disturbed) -> bool:
@@ -441,7 +445,7 @@ def _brief(what: Any) -> str:
     return text if len(text) <= 300 else text[:297] + "..."
 
 
-def _tokenise(effect: Effect, journal: Sequence[Outcome]) -> tuple[Effect, int]:
+def tokenise(effect: Effect, journal: Sequence[Outcome]) -> tuple[Effect, int]:
     """A write whose precondition is a version this reconcile read names that version, not its revision."""
     request: Request = effect.what
     wanted = request.options.get("rv")

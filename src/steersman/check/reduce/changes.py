@@ -8,7 +8,7 @@ one afterwards. The log keeps numbers of distinct changes only: equal writes are
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from steersman.check.graph import Graph
@@ -55,6 +55,9 @@ class Log:
         self.system = system
         self.changes: list[Change] = []
         self.reads: list[Read] = []
+        self.collapsed: Callable[[str], str] | None = None
+        """A text with something common in the place of generated names, where states are merged that differ in them
+        only: what is said of one such name is then said of all."""
         self._change_of: dict[object, int] = {}
         self._read_of: dict[object, int] = {}
         self._state = array("I")
@@ -157,7 +160,8 @@ class Log:
         event, effect = change.event, read.effect
         if event is None or effect is None:
             same = event is None and effect is None and change.viewer == read.item[0]
-            return same and read.name in (*change.names, "*")
+            name, names = self._whoever(read.name), [self._whoever(name) for name in change.names]
+            return same and name in (*names, "*")
         return self.sees(change.viewer, read) and self.affects(effect, event)
 
     def sees(self, viewer: int, read: Read) -> bool:
@@ -171,11 +175,25 @@ class Log:
     def affects(self, effect: Effect, event: Event) -> bool:
         """Whether the answer to a get or list may be another one after an event."""
         if effect.op == "get":
-            return bool(effect.what == event.key)
+            return self.same(effect.what, event.key)
         query: ListQuery = effect.what
         if query.gk not in (event.key.gk, EVERY) or query.namespace not in (None, event.key.namespace):
             return False
+        if self._whoever(query.value) != query.value or self._whoever(query.text) != query.text:
+            return True
         return any(obj is not None and self._matches(query, event.key, obj) for obj in (event.old, event.new))
+
+    def same(self, a: Key, b: Key) -> bool:
+        """Whether two keys are one, or may be where names do not count."""
+        return a == b or (a[:3] == b[:3] and self._whoever(a.name) == self._whoever(b.name))
+
+    def woken(self, change: Change, item: Item) -> bool:
+        """Whether a change put an item on its queue, or was made by it."""
+        made = (change.item,) if change.item is not None else ()
+        return any(item[0] == other[0] and self.same(item[1], other[1]) for other in (*change.woken, *made))
+
+    def _whoever(self, text: str) -> str:
+        return text if self.collapsed is None else self.collapsed(text)
 
     def _matches(self, query: ListQuery, key: Key, obj: Object) -> bool:
         if query.by == NAMED:

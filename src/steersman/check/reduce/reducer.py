@@ -11,7 +11,9 @@ from steersman.check.reduce.clusters import Clusters
 from steersman.check.reduce.paths import Way
 from steersman.check.reduce.settle import Settler
 from steersman.check.reduce.sleep import Sleeper, Step
+from steersman.check.reduce.symmetry import Symmetry
 from steersman.kernel.action import Action
+from steersman.kernel.fingerprint import fingerprint
 from steersman.kernel.store import Store
 from steersman.kernel.system import System
 from steersman.kernel.transition import enabled
@@ -21,9 +23,20 @@ from steersman.kernel.world import World
 class Reducer:
     """What an explorer asks: which actions of a world to take, and what a new world is the same as."""
 
-    def __init__(self, system: System, *, settle: bool = True, clusters: bool = True, sleep: bool = True) -> None:
+    def __init__(
+        self,
+        system: System,
+        *,
+        settle: bool = True,
+        clusters: bool = True,
+        sleep: bool = True,
+        symmetry: bool = True,
+    ) -> None:
         self.system = system
-        self.log = Log(system)
+        self.symmetry = Symmetry(system) if symmetry and Symmetry.suits(system) else None
+        self.fit = True
+        """Symmetry was in force when the search began."""
+        self.log = self._log()
         self.clusters = Clusters(system, self.log) if clusters and Clusters.suits(system) else None
         self.settler = Settler(system, self.log) if settle and Settler.suits(system) else None
         self.sleeper = Sleeper(system, self.log) if sleep and Sleeper.suits(system) else None
@@ -35,11 +48,48 @@ class Reducer:
     def names(self) -> tuple[str, ...]:
         """The reductions in force."""
         parts = {"settle": self.settler, "clusters": self.clusters, "sleep": self.sleeper}
-        return tuple([name for name, part in parts.items() if part is not None])
+        names = [name for name, part in parts.items() if part is not None]
+        if self.symmetry is not None:
+            names.append(f"symmetry off ({self.symmetry.unfit})" if self.symmetry.unfit else "symmetry")
+        return tuple(names)
+
+    def _log(self) -> Log:
+        """A log of changes; one that takes generated names for each other, where symmetry does."""
+        log = Log(self.system)
+        if self.symmetry is not None and not self.symmetry.unfit:
+            log.collapsed = self.symmetry.collapsed
+        return log
+
+    def identity(self, world: World) -> int:
+        """What a world is known by."""
+        return self.symmetry.identity(world) if self.symmetry else fingerprint(world)
+
+    def contents(self, world: World) -> int:
+        """What there is in a world is known by."""
+        return self.symmetry.contents(world) if self.symmetry else world.contents
+
+    def met(self, parent: int, state: int, new: bool, world: World) -> None:
+        """Hears by which world a state was found."""
+        if self.symmetry is not None and self.fit:
+            self.symmetry.met(parent, state, new, world)
+
+    def found(self, parent: int, before: int, world: World) -> int | None:
+        """The state that a world leads to when it is settled, if that is known. `before`: its fingerprint."""
+        state = self.known.get(before)
+        if state is not None and self.symmetry is not None and self.fit:
+            self.symmetry.led(parent, before, state)
+        return state
+
+    def leads(self, before: int, state: int, new: bool) -> None:
+        """Notes what a world led to."""
+        self.known[before] = state
+        if self.symmetry is not None and not new:
+            self.symmetry.joined.add(before)
 
     def forget(self) -> None:
         """The system has learned something: nothing known about its reconciles counts any more."""
-        self.log = Log(self.system)
+        self.symmetry = self.symmetry.anew() if self.symmetry is not None else None
+        self.log = self._log()
         self.settler = Settler(self.system, self.log) if self.settler else None
         if self.clusters is not None:
             self.clusters = self.clusters.anew(self.log) if Clusters.suits(self.system) else None
@@ -119,9 +169,11 @@ class Reducer:
         unsafe = self.settler is not None and self.settler.unsafe(graph, self.rounds)
         if self.clusters is not None:
             self.clusters.catch_up()
-        if not (unsafe or (self.clusters is not None and self.clusters.grew)):
+        unfit = self.symmetry is not None and self.fit and not self.symmetry.verified(graph)
+        self.fit = self.fit and not unfit
+        if not (unsafe or unfit or (self.clusters is not None and self.clusters.grew)):
             return True
-        self.log = Log(self.system)
+        self.log = self._log()
         if self.settler is not None:
             self.settler = self.settler.again(self.log)
         if self.clusters is not None:

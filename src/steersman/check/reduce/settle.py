@@ -239,7 +239,7 @@ class Settler:
                     loop = read.item[0]
                     if read.effect is not None and not (change.actor == loop and self.system.loops[loop].workers == 1):
                         tears |= 1 << number
-                    if read.item not in change.woken and change.item != read.item:
+                    if not log.woken(change, read.item):
                         misses |= 1 << number
             torn.append(tears)
             missed.append(misses << count)

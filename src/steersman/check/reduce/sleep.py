@@ -76,6 +76,10 @@ class Sleeper:
         first, other = steps.get(came), steps.get(action)
         if first is None or other is None or not self.independent(first, other):
             return None
+        if self.log.collapsed is not None and (
+            graph.parent[other.target] != parent or graph.actions[graph.via[other.target]] != action
+        ):
+            return None  # perhaps another world was taken for it, in which names stand for others
         there = self._at(other.target).get(came)
         if there is None:
             return None
