@@ -63,6 +63,7 @@ def measure(lag: int, transitions: int, memo: bool) -> bool:
         settle=False,
         clusters=False,
         sleep=False,
+        symmetry=False,
     )
     start = time.process_time()
     verdict = explorer.run()

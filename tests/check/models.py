@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
 import steersman as sm
+from steersman.check.alike import likeness
 from steersman.check.explore import Bounds, Explorer
-from steersman.check.scenario import State
 from steersman.kernel.object import Key
 
 ConfigMap = dict[str, Any]
@@ -67,22 +66,6 @@ def outcome(
     return Outcome(explorer)
 
 
-def contents(state: State) -> str:
-    """What a state holds, but for what is drawn or dated: an object that was made anew has another uid where somebody
-    still remembered the first one."""
-    stored = [
-        [
-            str(obj.key),
-            *[re.sub(UNLIKE, "", part.raw.decode()) for part in (obj.meta, obj.spec, obj.rest, obj.status) if part],
-        ]
-        for obj in state._store.objects()
-    ]
-    return str(stored)
-
-
-UNLIKE = r'"(uid|creationTimestamp|deletionTimestamp)":"[^"]*"'
-
-
 class Outcome:
     """States, transitions, what is violated, and the canonical stores at rest."""
 
@@ -90,7 +73,8 @@ class Outcome:
         graph, verdict = explorer.graph, explorer.verdict
         self.violated = sorted({(v.kind, v.name) for v in verdict.violations if v.kind != "confluence"})
         self.size = (verdict.states, verdict.transitions)
-        self.ends = sorted({contents(state) for state in explorer.ends()})
+        ends = [r.states[0] for r in graph.recurrences() if r.terminal and not r.writes]
+        self.ends = sorted({likeness(explorer.world_of(end)) for end in ends})
         self.labels = [[graph.actions[action].label for action, _ in graph.edges(n)] for n in range(len(graph))]
         self.targets = [[target for _, target in graph.edges(n)] for n in range(len(graph))]
         self.explorer = explorer
@@ -194,3 +178,49 @@ def grouped(
     elif joint:
         w.converges(lambda s: s[key("a")].data.v == s[key("c")].data.v)
     return w.confluent()
+
+
+def run_spawner(program: tuple[Instruction, ...], c: Any, key: Key) -> None:
+    """Interprets instructions about objects with generated names."""
+    for op, value in program:
+        mine = [item for item in c.list("v1/ConfigMap", "default") if item.metadata.generateName]
+        ready = [item for item in mine if item.data.v == "1"]
+        own = next((item for item in mine if item.metadata.name == key.name), None)
+        try:
+            if op == "spawn" and len(mine) < value + 1:
+                meta = {"generateName": "x-", "namespace": "default"}
+                c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"v": "0"}})
+            elif op == "raise" and own is not None and own.data.v == "0":
+                c.patch(own, {"data": {"v": "1"}})
+            elif op == "count" and key.name == "a" and c.get(key).data.ready != str(len(ready)):
+                c.patch(key, {"data": {"ready": str(len(ready))}})
+            elif op == "drop ready" and len(ready) > value:
+                c.delete(ready[-1])
+            elif op == "drop first" and len(mine) > value:
+                c.delete(mine[0])
+            elif op == "name" and key.name == "a" and mine:
+                c.patch(key, {"data": {"first": mine[0].metadata.name}})
+            elif op == "parse" and own is not None and own.metadata.name.endswith("b") and own.data.v != "9":
+                c.patch(own, {"data": {"v": "9"}})
+        except sm.ApiError:
+            pass
+
+
+SPAWNING = ("spawn", "spawn", "raise", "count", "drop ready", "drop first", "name", "parse")
+
+
+def spawners(longest: int = 3) -> Any:
+    """Hypothesis: programs about objects with generated names."""
+    instruction = st.tuples(st.sampled_from(SPAWNING), st.integers(0, 2))
+    return st.lists(instruction, min_size=1, max_size=longest).map(tuple)
+
+
+def spawning(table: list[tuple[Instruction, ...]]) -> sm.Scenario:
+    """One controller a program, over one ConfigMap and what they make of it."""
+    w = sm.Scenario("spawning")
+    w.apply(config("a", v="0"))
+    for number, program in enumerate(table):
+        w.run(controller(f"s{number}", lambda c, key, program=program: run_spawner(program, c, key)))
+    w.always("never two ready", lambda s: sum(item.data.v == "1" for item in s.list("v1/ConfigMap")) < 2)
+    w.converges(lambda s: s.count("v1/ConfigMap") < 4)
+    return w

@@ -16,7 +16,18 @@ from steersman.check.explore import Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.properties.names import EVERY
 from tests.check import kamera, models
-from tests.check.models import PLAIN, REMEMBERING, TIMED, grouped, outcome, program_scenario, programs, writers
+from tests.check.models import (
+    PLAIN,
+    REMEMBERING,
+    TIMED,
+    grouped,
+    outcome,
+    program_scenario,
+    programs,
+    spawners,
+    spawning,
+    writers,
+)
 from tests.source import ROOT
 
 SWITCHES = [{"read_memo": False}, {"write_memo": False}, {"read_memo": False, "write_memo": False}]
@@ -73,7 +84,7 @@ def test_memos_change_nothing_where_time_counts(table, users, switches):
 
 # -- reductions of the graph: fewer states, the same verdict and the same ends -------------------------------------
 
-REDUCTIONS = ("settle", "clusters", "sleep")
+REDUCTIONS = ("settle", "clusters", "sleep", "symmetry")
 WHOLE = dict.fromkeys(REDUCTIONS, False)
 FAULTS = [
     {},
@@ -140,6 +151,15 @@ def test_reductions_change_no_verdict_where_time_counts(table, users, bounds):
 )
 def test_reductions_change_no_verdict_about_two_groups(table, other, users, joint, bounds):
     reduced(lambda: grouped(table, other, users, joint), bounds, 1_000)
+
+
+@LAW
+@given(
+    st.lists(spawners(), min_size=1, max_size=3),
+    st.sampled_from([{}, {"conflicts": 1}, {"crashes": 1}, {"atomic": True}, {"atomic": True}]),
+)
+def test_reductions_change_no_verdict_where_names_are_generated(table, bounds):
+    reduced(lambda: spawning(table), bounds, 1_000)
 
 
 @LAW
@@ -278,6 +298,31 @@ def test_what_is_wrong_stays_to_be_found(name, bounds):
         return
     reduced(make, bounds)
     assert kind in {violation.kind for violation in Explorer(make(), Bounds(**bounds)).run().violations}
+
+
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ((("spawn", 2), ("raise", 0), ("count", 0)), "symmetry"),
+        ((("spawn", 2), ("raise", 0), ("drop first", 2)), "symmetry off (s0 tells generated names apart)"),
+        ((("spawn", 2), ("parse", 0)), "symmetry off (s0 tells generated names apart)"),
+    ],
+)
+def test_symmetry_is_off_where_names_are_told_apart(program, word):
+    explorer = Explorer(spawning([program]), Bounds(atomic=True, max_states=500))
+    explorer.run()
+    assert explorer.verdict.reductions[-1] == word
+
+
+def test_symmetry_makes_one_of_what_differs_in_names():
+    """Three objects that are raised one by one: in every order, but any two of one height are alike."""
+    program = (("spawn", 2), ("raise", 0))
+    found = [
+        Explorer(spawning([program]), Bounds(atomic=True), settle=False, symmetry=symmetry).run()
+        for symmetry in (False, True)
+    ]
+    assert all(verdict.complete for verdict in found)
+    assert found[1].states * 3 < found[0].states * 2
 
 
 def test_independent_writers_reconcile_once_each():
