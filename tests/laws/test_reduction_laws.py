@@ -32,7 +32,7 @@ from tests.source import ROOT
 
 SWITCHES = [{"read_memo": False}, {"write_memo": False}, {"read_memo": False, "write_memo": False}]
 MIXED = (*PLAIN, "requeue", "remember", "stop if remembered")
-LAW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+LAW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
 MODELS = {
     "trivial": (lambda: kamera.trivial()[0], {"lag": 1}),
