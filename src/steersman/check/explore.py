@@ -23,11 +23,11 @@ from steersman.check.properties.removals import Removals
 from steersman.check.reduce.reducer import Reducer
 from steersman.check.scenario import Property, Scenario, ScenarioError, State
 from steersman.check.sets import Backwards
-from steersman.check.verdict import Verdict, Violation, plural
+from steersman.check.verdict import Verdict, Violation, plural, said
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.faults import EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
-from steersman.kernel.reexec import Finding, Recall
+from steersman.kernel.reexec import Recall
 from steersman.kernel.system import Learned, System
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
@@ -497,8 +497,3 @@ def judge(prop: Property, state: State) -> str | None:
             f"property {prop.name!r} failed: {type(error).__name__}: {error} ({place_of(error)}); a field that may be "
             "missing reads as ABSENT when it is read as an attribute"
         ) from error
-
-
-def said(finding: Finding) -> str:
-    """A finding in a line."""
-    return f"{finding.who} on {finding.key}: {finding.text}"

@@ -10,11 +10,11 @@ import time
 from typing import Final
 
 from steersman.check.alike import likeness
-from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently, judge, said
+from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently, judge
 from steersman.check.scenario import Property, State
 from steersman.check.shrink import minimise, replay
 from steersman.check.strategies import Draw, Strategy
-from steersman.check.verdict import Verdict, Violation
+from steersman.check.verdict import Verdict, Violation, said
 from steersman.check.workers import Lesson, Walk, walked
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steersman.kernel.action import Action
+from steersman.kernel.reexec import Finding
 from steersman.kernel.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -199,3 +200,8 @@ def plural(count: int, noun: str) -> str:
 def _share(memo: tuple[int, int]) -> str:
     hits, total = memo
     return f"{100 * hits / total:.1f} %" if total else "-"
+
+
+def said(finding: Finding) -> str:
+    """A finding in a line."""
+    return f"{finding.who} on {finding.key}: {finding.text}"
