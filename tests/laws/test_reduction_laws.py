@@ -281,7 +281,34 @@ def together():
     return w
 
 
+def listening():
+    """A controller that hears of one object only while another one is there: who takes that away decides whom a write
+    wakes, and neither reads nor writes anything of the other."""
+    w = sm.Scenario("listening")
+    meta = {"name": "open", "namespace": "default"}
+    w.apply({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"ports": [{"port": 80}]}})
+    for name in ("told", "heard"):
+        w.apply(models.config(name, v="0"))
+
+    def write(c, key):
+        if c.get(key).data.v == "0":
+            c.patch(key, {"data": {"v": "1"}})
+
+    def hears(self, event, find):
+        told = event.old is not None and event.key.name == "told" and any(find("services", "default"))
+        return [models.key("heard")] if told else []
+
+    def only_told(self, event, find):
+        return [event.key] if event.key.name == "told" else []
+
+    w.run(models.controller("shut", lambda c, key: c.delete(key), kind="v1/Service"))
+    w.run(models.controller("tell", write, map_event=only_told))
+    w.run(models.controller("hear", write, map_event=hears))
+    return w.confluent()
+
+
 BAD = {
+    "listening": (listening, "confluence"),
     "blind": (blind, "converges"),
     "torn": (torn, "always"),
     "forgetful": (forgetful, "confluence"),

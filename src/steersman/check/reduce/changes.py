@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from steersman.check.graph import Graph
+from steersman.check.reduce.watched import Watched
 from steersman.kernel.action import Action
 from steersman.kernel.effect import GK, Effect, Event, ListQuery
 from steersman.kernel.object import Key, Object
@@ -58,6 +59,8 @@ class Log:
         self.collapsed: Callable[[str], str] | None = None
         """A text with something common in the place of generated names, where states are merged that differ in them
         only: what is said of one such name is then said of all."""
+        self.looked: list[Effect] = []
+        """What the last transition looked at to tell whom its events wake (the `find` of `map_event`)."""
         self._change_of: dict[object, int] = {}
         self._read_of: dict[object, int] = {}
         self._state = array("I")
@@ -83,6 +86,7 @@ class Log:
         """Notes what a transition changed, and gives it."""
         delivered = before.views is not after.views and before.views
         remembered = before.memory is not after.memory
+        self.looked = []
         if not (after.events or delivered or remembered):
             return []
         made: list[Change] = []
@@ -92,11 +96,12 @@ class Log:
         known = action.op in ("run", "cont", "call", "commit", "conflict")
         actor = self.system.loop_index(action.who) if known else -1
         item = (actor, action.key) if known else None
+        head = Watched.of(after.store, self.looked.append)
         for event in after.events:
             woken: list[Item] = []
             for loop in self.system.listeners(event.key.gk):
                 if not (self.system.lag and event.key.gk in self.system.informers[loop]):
-                    woken.extend([(loop, key) for key in loops[loop].triggers(event, after.store)])
+                    woken.extend([(loop, key) for key in loops[loop].triggers(event, head)])
             made.append(Change(HEAD, actor, item, event, tuple(woken)))
         if action.op == "crash":
             return []  # every key is on its queue again; views and memory begin anew
@@ -105,7 +110,7 @@ class Log:
                 heard: tuple[Item, ...] = ()
                 if loops[loop].listens(event.key.gk):
                     view = after.views.get((loop, event.key.gk))
-                    seen = after.store if view is None else view.seen(after.store)
+                    seen = head if view is None else Watched.of(view.seen(after.store), self.looked.append)
                     heard = tuple([(loop, key) for key in loops[loop].triggers(event, seen)])
                 made.append(Change(loop, actor, item, event, heard))
         if remembered:
@@ -201,7 +206,7 @@ class Log:
                 return False
         elif query.by:
             index = self._indexes.get(query.by)
-            if index is not None and query.value not in index.values(obj):
+            if index is not None and (index.gk not in (None, key.gk) or query.value not in index.values(obj)):
                 return False
         return query.matches is None or bool(query.matches(obj))
 

@@ -118,9 +118,9 @@ class Clusters:
         self._heard.clear()
 
     def learn(self, action: Action, changes: list[Change]) -> None:
-        """Takes in what a step looked at and changed."""
+        """Takes in what a step looked at and changed; what decided whom it wakes is something it looked at."""
         actor = self.actor_of(action)
-        for effect in self._heard:
+        for effect in (*self._heard, *self.log.looked):
             self.reads(actor, effect)
         self._heard.clear()
         self.catch_up()

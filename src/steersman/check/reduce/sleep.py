@@ -36,6 +36,8 @@ class Step(NamedTuple):
     """It was a write, refused or not."""
     changes: tuple[Change, ...]
     events: tuple[Event, ...]
+    looked: tuple[Effect, ...]
+    """What decided whom it woke."""
 
 
 class Sleeper:
@@ -63,7 +65,8 @@ class Sleeper:
         effect = None if flight is None else flight.node.effect
         read = effect if effect is not None and effect.op in ("get", "list") else None
         writes = effect is not None and read is None
-        step = Step(target, item, action.op, read, writes, tuple(changes), tuple(after.events))
+        looked = tuple(self.log.looked)
+        step = Step(target, item, action.op, read, writes, tuple(changes), tuple(after.events), looked)
         self._steps.setdefault(state, {})[action] = step
 
     def known(self, graph: Graph, state: int, action: Action) -> Step | None:
@@ -110,7 +113,7 @@ class Sleeper:
             if event is None:
                 continue
             if change.viewer == HEAD:
-                if b.writes:
+                if b.writes or any(self.log.affects(effect, event) for effect in b.looked):
                     return False
                 if b.op == "deliver" and event.key.gk == b.item[1].gk:
                     return False
