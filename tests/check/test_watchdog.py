@@ -1,6 +1,8 @@
 """A reconcile that neither calls nor ends is stopped, named with its line, and the search goes on."""
 
+import os
 import threading
+import time
 
 import pytest
 
@@ -70,3 +72,52 @@ def test_many_short_executions_are_left_alone():
 
     w.run(controller("worker", reconcile))
     sm.check(w).assert_holds(complete=True)
+
+
+def only(reconcile):
+    w = sm.Scenario("only")
+    w.apply(config("a"))
+    w.run(controller("one", reconcile))
+    return [(each.name, each.message) for each in sm.check(w).violations]
+
+
+def test_who_sleeps_is_woken():
+    begun = time.perf_counter()
+    ((name, _),) = only(lambda c, at: time.sleep(60))
+    assert name == "hangs" and time.perf_counter() - begun < 30
+
+
+def test_nobody_ends_or_forks_the_process():
+    ((name, message),) = only(lambda c, at: os._exit(0))
+    assert name == "raised" and "os._exit(0) is not done in a check" in message
+    here = os.getpid()
+    ((name, message),) = only(lambda c, at: os.fork())
+    assert name == "raised" and "os.fork() is not done" in message and os.getpid() == here
+    assert "Watchdog" not in repr(os._exit) and "Watchdog" not in repr(os.fork)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_a_reconcile_that_never_ran_is_no_pass():
+    async def later(c, at): ...
+
+    def bit_by_bit(c, at):
+        yield c.get(at)
+
+    for reconcile in (bit_by_bit, later):
+        found = only(reconcile)
+        assert found and all(name == "raised" and "nothing of it ran" in message for name, message in found)
+
+
+@pytest.mark.parametrize("delay", [float("nan"), float("inf")])
+def test_a_delay_that_is_none_is_told(delay):
+    ((name, _),) = only(lambda c, at: delay)
+    assert name == "raised"
+
+
+@pytest.mark.parametrize("failure", [GeneratorExit(), BaseExceptionGroup("both", [SystemExit()])], ids=repr)
+def test_what_is_no_exception_is_told_too(failure):
+    def fail(c, at):
+        raise failure
+
+    ((name, _),) = only(fail)
+    assert name == "raised"

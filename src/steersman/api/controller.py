@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from types import CodeType, FunctionType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any, ClassVar, Final
 
 from xxhash import xxh3_64_hexdigest
@@ -25,6 +25,8 @@ from steersman.kernel.store import Store
 from steersman.kernel.value import Frozen
 
 Find = Callable[[str, str], Iterator[Object]]
+NEVER_RAN: Final = (AsyncGeneratorType, CoroutineType, GeneratorType)
+"""What a call of a function with `async` or `yield` in it gives, before anything in it has been done."""
 """(index, value) → the objects a declared index holds."""
 EVERY_KIND: Final = "*"
 MAX_CLASSES: Final = 256
@@ -233,18 +235,19 @@ class Loop:
         error: str | None = None
         api_error = False
         where = ""
-        again: Any = None
         try:
-            again = self._make().reconcile(client, key)
+            again: Any = self._make().reconcile(client, key)
+            if isinstance(again, (int, float)) and not isinstance(again, bool):
+                client.requeue(again)  # not every number is a delay
+            elif isinstance(again, NEVER_RAN):
+                raise TypeError(f"reconcile gave a {type(again).__name__}: nothing of it ran; no async, no yield")
         except Suspend:
             raise
         except ApiError as failure:
             error, api_error = failure.told, True
-        except (Exception, SystemExit) as failure:
+        except (Exception, SystemExit, GeneratorExit, BaseExceptionGroup) as failure:
             error = f"{type(failure).__name__}: {failure}"
             where = place_of(failure)
-        if isinstance(again, (int, float)) and not isinstance(again, bool):
-            client.requeue(again)
         kept = remembered.frozen() if remembered.changed else memory
         looked = tuple(remembered.looked)
         return Result(kept, client.wake_after, client.wake, False, error, api_error, where, looked)

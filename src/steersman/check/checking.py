@@ -93,13 +93,17 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     verdict.controllers = scenario.controllers()
     tell = Teller(scenario, bounds, switches, verdict.reads)
     verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
-    if session is not None and session.picturing:
-        verdict.picture = picture(explorer.graph, verdict, explorer.ways)
-        verdict.branches = [] if verdict.picture is None else branches(explorer, verdict.picture)
-    if schedule is None and verdict.incomplete != INTERRUPTED:
-        known = analysis(scenario, explorer.system)
-        verdict.static = known.line
-        verdict.violations[:0] = explorer.defaults.owners(known)
+    try:
+        if session is not None and session.picturing:
+            verdict.picture = picture(explorer.graph, verdict, explorer.ways)
+            verdict.branches = [] if verdict.picture is None else branches(explorer, verdict.picture)
+        if schedule is None and verdict.incomplete != INTERRUPTED:
+            with Watchdog(explorer, watchdog.LIMIT):
+                known = analysis(scenario, explorer.system)
+            verdict.static = known.line
+            verdict.violations[:0] = explorer.defaults.owners(known)
+    except KeyboardInterrupt:  # what was found is told, without what was being made of it
+        verdict.incomplete, verdict.cut = INTERRUPTED, True
     if session is not None:
         verdict.excused = verdict.cut and (schedule is not None or not session.overrides.keys().isdisjoint(CUTTING))
     for listener in sessions:
@@ -171,11 +175,12 @@ class Teller:
         if self._explorer is None:
             self._explorer = self._new()
             self._explorer.assume_reads(self._reads)
-        while True:
-            try:
-                return Story(self._explorer.world_at([]), actions)
-            except Learned as learned:
-                self._explorer.system.learn(learned)
+        with Watchdog(self._explorer, watchdog.LIMIT):
+            while True:
+                try:
+                    return Story(self._explorer.world_at([]), actions)
+                except Learned as learned:
+                    self._explorer.system.learn(learned)
 
 
 def _explain(explorer: Explorer, violation: Violation) -> None:

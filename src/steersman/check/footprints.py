@@ -18,7 +18,7 @@ from steersman.check.shown import Shown
 from steersman.check.story import QUIET
 from steersman.kernel.effect import Effect, Refused, Request
 from steersman.kernel.object import Key, Object
-from steersman.kernel.reexec import Node, Reexec, Suspend
+from steersman.kernel.reexec import Hung, Node, Reexec, Suspend
 from steersman.kernel.system import System
 from steersman.kernel.value import ABSENT
 from steersman.ownership.analysis import Analysis, analyse
@@ -202,5 +202,12 @@ def _look(reexec: Reexec, notes: Notes, way: list[Node]) -> None:
             return tuple([Shown(obj, notes.read) if isinstance(obj, Object) else obj for obj in value])
         return Shown(value, notes.read) if isinstance(value, Object) else value
 
-    with suppress(Suspend):
-        reexec.loops[way[0].loop].execute(way[0].key, way[0].memory, exchange)
+    end = way[-1].result
+    if end is not None and end.stopped:
+        return  # what hung once would do so again
+    reexec.executions, reexec.running = reexec.executions + 1, way[0]  # so that the watchdog looks after it
+    try:
+        with suppress(Suspend, Hung):
+            reexec.loops[way[0].loop].execute(way[0].key, way[0].memory, exchange)
+    finally:
+        reexec.running = None

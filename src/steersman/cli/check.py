@@ -124,7 +124,7 @@ def _say(lines: Callable[[], Iterable[str]], where: IO[str]) -> None:
         for line in lines():
             print(line, file=where)
     except OSError as error:
-        _tell(f"{error.filename}: {error.strerror}; the report was not written")
+        _tell(f"{error.filename or 'a report'}: {error.strerror}; the report was not written")
 
 
 def _explain(names: list[str]) -> int:

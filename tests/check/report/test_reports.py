@@ -1,6 +1,7 @@
 """Reports of a check: why something is as it is, tests made of counterexamples, JUnit and SARIF."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,7 +160,27 @@ def test_sarif_has_a_rule_a_result_and_the_steps(run):
     assert any("user: change" in each["location"].get("message", {}).get("text", "") for each in flow)
 
 
+def test_an_exported_test_is_a_test_whatever_things_are_called(run):
+    odd = '\\0\\x1b\\ud800\\r\\\\x\\"\\"\\"</script>'
+    run(NAMES.replace("the copy is old", odd), "--export-test", "made")
+    assert [passes(file) for file in Path("made").glob("*.py")] == [False]
+
+
+def test_a_device_is_written_to_and_stays_one(run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        _, _, err = run(NAMES, "--save", str(pipe))
+        assert "wrote" in err and pipe.is_fifo() and os.read(reader, 1) == b"{"
+    finally:
+        os.close(reader)
+
+
 def test_a_report_that_cannot_be_written_is_told(run):
+    for option in ("--save", "--html", "--junit", "--sarif"):
+        _, _, err = run(NAMES, option, ".")
+        assert "Is a directory; the report was not written" in err and "Traceback" not in err
     Path("file").write_text("")
     code, _, err = run(NAMES, "--junit", "file/report.xml")
     assert code == 1

@@ -55,4 +55,8 @@ def sources_of(controllers: Mapping[str, type[Any]]) -> dict[str, tuple[str, int
 def written(path: Path, text: str) -> None:
     """Writes a report, and the folder it is in. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say what could not be written
+        raise

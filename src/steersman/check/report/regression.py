@@ -52,9 +52,22 @@ def _words(text: str) -> str:
 
 def _quoted(text: str) -> str:
     """As it stands between quotation marks in Python."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return _plain(text).replace('"', '\\"')
 
 
 def _prose(text: str) -> str:
     """As it stands in a docstring: nothing in it ends that, or means anything but itself."""
-    return text.replace("\\", "\\\\").replace('"""', "'''").rstrip('"')
+    return _plain(text).replace('"""', "'''").rstrip('"')
+
+
+def _plain(text: str) -> str:
+    """Without what no source may hold: NUL above all, other control characters and half surrogates."""
+    return "".join([char if char == "\n" or char.isprintable() else _escape(ord(char)) for char in _doubled(text)])
+
+
+def _doubled(text: str) -> str:
+    return text.replace("\\", "\\\\")
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

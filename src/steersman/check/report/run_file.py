@@ -30,6 +30,10 @@ def save(command: SavedCommand, path: Path) -> None:
     """Writes a file, by way of another one, so that what was there is there until the new one is whole. Raises
     `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never taken away
+        with path.open("wb") as file:
+            file.write(dumped(command))
+        return
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_bytes(dumped(command))
