@@ -57,8 +57,8 @@ class Watchdog:
             signal.signal(NUDGE, signal.SIG_DFL if self._nudged is None else self._nudged)
 
     def _checking(self) -> bool:
-        """Whether this is the thread of the check, in its process, while it goes on (checks in several threads may leave
-        these functions in place)."""
+        """Whether this is the thread of the check, in its process, while it goes on (checks in several threads may
+        leave these functions in place)."""
         return not self._stopped.is_set() and os.getpid() == self._process and threading.get_ident() == self._checked
 
     def _exited(self, status: int) -> NoReturn:
