@@ -61,11 +61,6 @@ class Result(NamedTuple):
     names: tuple[str, ...] = ()
     """The names in its memory that it looked at; "*" for all of them."""
 
-    @property
-    def stopped(self) -> bool:
-        """It was ended from outside: it hung, or never ended its calls."""
-        return self.error is not None and not (self.api_error or self.where)
-
 
 class Outcome(NamedTuple):
     """What a call gave: a value or a refusal, and its two digests."""
@@ -373,8 +368,8 @@ class Reexec:
     def _compare(self, node: Node, journal: Sequence[Outcome]) -> None:
         """The second execution, disturbed in every way at once; if that changed anything, in each way alone."""
         ended = node.result
-        if ended is not None and ended.stopped:
-            return
+        if ended is not None and ended.error is not None and not (ended.api_error or ended.where):
+            return  # from outside: it hangs, or never ends
         table = bool(self.canon.table)
         ranks, times = table and self.canon.ranks, table and not self.times
         if self._agrees(node, journal, Disturbed(True, ranks, times), self.vary):
