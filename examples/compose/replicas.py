@@ -9,6 +9,8 @@ anything runs.
 The cure is an agreement: where a Floor is, the operator leaves the number of replicas to it.
 
     steersman check examples/compose/replicas.py
+
+shows all four; `together` is VIOLATED (exit code 1), as it should be.
 """
 
 import steersman as sm

@@ -38,5 +38,7 @@ def main(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("give a folder for the databases and the zone: python examples/platform/live.py FOLDER")
     for part in main(sys.argv[1]):
         print(part)

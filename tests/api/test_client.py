@@ -98,6 +98,15 @@ def test_update_carries_its_version_as_a_precondition():
     assert WEB["metadata"]["resourceVersion"] == "7", "what it was given stays as it was"
 
 
+def test_a_merge_patch_carries_its_version_as_a_precondition():
+    c, world = client(an_object(), an_object())
+    c.patch(WEB, {"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}})
+    c.patch(WEB, [{"op": "test", "path": "/metadata/resourceVersion", "value": "7"}])
+    merge, json = [effect.what for effect in world.asked]
+    assert merge.body == {"metadata": {"labels": {"a": "b"}}} and merge.options == {"patch": "merge", "rv": "7"}
+    assert json.options == {"patch": "json"}
+
+
 def test_patches_by_form():
     c, world = client(an_object(), an_object())
     c.patch(POD, {"data": None})

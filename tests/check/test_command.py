@@ -265,6 +265,10 @@ class {0}(sm.Controller):
     assert code == 1 and "finding: raised" in out and "has no reconcile(self, c, key)" in out
     asking = "kind = 'v1/ConfigMap'; reconcile = lambda self, c, k: c.external('dns', 1)"
     one_line(run(text.format("Bad", asking)), "'dns'; model it with w.external")
+    model = "    w.external('dns', lambda request, state: 'ok', state={})\n    return w"
+    there = "    w.apply({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'x'}})\n"
+    body = text.format("Bad", asking).replace("    return w", there + model)
+    one_line(run(body), "the model of 'dns' gave 'ok'; with a state it gives (answer, state)")
 
 
 def test_ctrl_c_gives_the_partial_report(tmp_path):

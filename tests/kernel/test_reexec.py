@@ -315,6 +315,20 @@ def test_comparing_resource_versions_is_fine():
     assert {state[key("a")].data.v for state in explorer.ends()} == {"same", "other"}
 
 
+def test_a_resource_version_in_a_patch_is_a_precondition():
+    """As client-go's optimistic lock writes it: it names the version that was read, in both executions of a step."""
+
+    def reconcile(c, at):
+        found = c.get(at)
+        if found.data.v == "0":
+            meta = {"resourceVersion": found.metadata.resourceVersion}
+            c.patch(at, {"metadata": meta, "data": {"v": "1"}})
+
+    explorer, verdict = explored(reconcile, users=[lambda c: c.patch(key("a"), {"data": {"u": "1"}})])
+    assert verdict.complete and not findings(verdict)
+    assert {state[key("a")].data.v for state in explorer.ends()} == {"1"}
+
+
 def test_changed_and_changed_back_between_two_reads():
     """The same content at another revision is another version: a write that names it is not refused."""
 

@@ -135,6 +135,10 @@ def test_absent_is_falsy_and_all_its_fields_are_absent():
     assert repr(status) == "ABSENT"
     with pytest.raises(ValueRefused, match="Absent cannot be stored"):
         freeze({"a": ABSENT})
+    with pytest.raises(FrozenError, match=r"not there.*steersman\.thaw"):
+        status.phase = "Ready"
+    with pytest.raises(FrozenError, match=r"steersman\.thaw"):
+        status["phase"] = "Ready"
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,15 @@ class Memory(MutableMapping[str, Any]):
         return Frozen(self._items) if self._items else None
 
 
+def _unpinned(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """A body without its resourceVersion, and that: it is a precondition, and no part of what is written."""
+    meta = body.get("metadata") or EMPTY
+    version = meta.get("resourceVersion", "")
+    if not version:
+        return body, ""
+    return {**body, "metadata": {field: value for field, value in meta.items() if field != "resourceVersion"}}, version
+
+
 def key_of(obj: Mapping[str, Any], kinds: Kinds | None = None) -> Key:
     """The key of an object as it was read or written. Raises `ValueError` when a part is missing."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
@@ -195,11 +204,7 @@ class Client:
     def update(self, obj: Mapping[str, Any], subresource: str = "") -> Any:
         """Replaces an object. With the resourceVersion it was read with, a version that is no longer the newest is
         refused (`Conflict`)."""
-        meta = obj.get("metadata") or EMPTY
-        version = meta.get("resourceVersion", "")
-        if version:
-            rest = {field: value for field, value in meta.items() if field != "resourceVersion"}
-            obj = {**obj, "metadata": rest}
+        obj, version = _unpinned(obj)
         return self._write("update", key_of(obj), obj, subresource, rv=version)
 
     def update_status(self, obj: Mapping[str, Any]) -> Any:
@@ -207,11 +212,14 @@ class Client:
         return self.update(obj, "status")
 
     def patch(self, ref: Any, patch: Any, subresource: str = "", *, rv: str = "", form: str = "") -> Any:
-        """A merge patch (a mapping: null removes) or a JSON patch (a list of operations).
+        """A merge patch (a mapping: null removes) or a JSON patch (a list of operations). `rv` is a precondition
+        (`Conflict`), and so is a `metadata.resourceVersion` in a mapping.
 
         `form="strategic"`: a strategic merge patch, which merges the lists of built-in kinds by their keys.
         """
         form = form or ("json" if isinstance(patch, list) else "merge")
+        if not rv and "metadata" in patch and form != "json":
+            patch, rv = _unpinned(patch)
         return self._write("patch", self._key(ref), patch, subresource, patch=form, rv=rv)
 
     def patch_status(self, ref: Any, status: Mapping[str, Any], *, rv: str = "") -> Any:

@@ -323,9 +323,10 @@ class Scenario:
             answer = model(request, *state)
             if not state:
                 return freeze(answer)
-            given, after = answer
-            return freeze(given), freeze(after)
-        except ApiError:
+            if not (isinstance(answer, tuple) and len(answer) == 2):
+                raise ScenarioError(f"the model of {system!r} gave {answer!r}; with a state it gives (answer, state)")
+            return freeze(answer[0]), freeze(answer[1])
+        except (ApiError, ScenarioError):
             raise
         except Exception as error:
             raise ScenarioError(f"the model of {system!r} failed: {_what(error)}") from error

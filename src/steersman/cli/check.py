@@ -107,24 +107,27 @@ def _run(
     sessions.append(session)
     try:
         session.replay = None if replay is None else saved.read(replay)
-        return _Run(session, complete, schedules, reports).all(targets)
+        code = _Run(session, complete, schedules, reports).all(targets)
     except (ScenarioError, ScheduleError, ControllerError) as error:
         _tell(str(error))
-        return FAULTY
+        code = FAULTY
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
     finally:
         sessions.remove(session)
-        _say(reports.write, sys.stderr)
+        written = _say(reports.write, sys.stderr)
+    return code if written or code != HOLDS else FAULTY
 
 
-def _say(lines: Callable[[], Iterable[str]], where: IO[str]) -> None:
-    """What a report says; where it could not be written, that."""
+def _say(lines: Callable[[], Iterable[str]], where: IO[str]) -> bool:
+    """What a report says; where it could not be written, that, and False."""
     try:
         for line in lines():
             print(line, file=where)
     except OSError as error:
         _tell(f"{error.filename or 'a report'}: {error.strerror}; the report was not written")
+        return False
+    return True
 
 
 def _explain(names: list[str]) -> int:
@@ -239,7 +242,8 @@ class _Run:
             _flushed(CLEAR)
         typer.echo(str(verdict))
         one = Checked(file, name, line_of(target.function), verdict, sources_of(verdict.controllers))
-        _say(lambda: self.reports.add(one), sys.stdout)
+        if not _say(lambda: self.reports.add(one), sys.stdout):
+            self.codes.add(FAULTY)
         if verdict.replayed is not None:
             return
         for violation in verdict.violations:

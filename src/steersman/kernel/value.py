@@ -17,6 +17,9 @@ MAX_DEPTH: Final = 64
 """Deepest nesting accepted in a value: Kubernetes' own built-in kinds stay below 20; hostile input stops here."""
 
 
+REMEDY: Final = "take a private copy with steersman.thaw(obj), change that, and write it with c.update or c.patch"
+
+
 class FrozenError(TypeError):
     """A frozen value was about to be changed in place."""
 
@@ -63,15 +66,17 @@ class Absent:
         """Like `dict.get` on an empty dict."""
         return default
 
+    def _refuse(self, *_args: object) -> NoReturn:
+        raise FrozenError("this field is not there, and what was read is shared: " + REMEDY)
+
+    __setattr__ = __setitem__ = __delattr__ = __delitem__ = _refuse
+
 
 ABSENT: Final = Absent()
 
 
 def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
-    raise FrozenError(
-        "this object is shared and cannot be changed in place; take a private copy with steersman.thaw(obj), "
-        "change that, and write it with c.update or c.patch"
-    )
+    raise FrozenError("this object is shared and cannot be changed in place; " + REMEDY)
 
 
 class Frozen(dict[str, Any]):

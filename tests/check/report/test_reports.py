@@ -185,3 +185,13 @@ def test_a_report_that_cannot_be_written_is_told(run):
     code, _, err = run(NAMES, "--junit", "file/report.xml")
     assert code == 1
     assert "the report was not written" in err and "Traceback" not in err
+    holds = NAMES.replace("or not s[apart].data.seen", "or s[copy].data.value")
+    assert run(holds)[0] == 0
+    code, _, err = run(holds, "--junit", "file/report.xml")
+    assert code == 2, "who asked for a report and did not get it is not told that all is well"
+
+
+def test_ends_tell_what_is_there(run):
+    _, out, _ = run(NAMES, "--ends")
+    assert "; the last: " in out
+    assert "    there: ConfigMap default/apart, ConfigMap default/copy, ConfigMap default/source" in out

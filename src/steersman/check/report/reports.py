@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steersman.check.ends import parting
 from steersman.check.explain import field_lines, step_lines
@@ -18,6 +18,9 @@ from steersman.check.report.sarif import sarif
 from steersman.check.report.saved_run import saved
 from steersman.check.story import name_of
 from steersman.check.verdict import Verdict, Violation, plural
+
+MAX_TOLD: Final = 20
+"""Ends that are told of with what is there: each is a run that is taken once more."""
 
 
 class Wanted(NamedTuple):
@@ -108,12 +111,18 @@ def why(violation: Violation, text: str) -> Iterator[str]:
 
 
 def listed(verdict: Verdict) -> Iterator[str]:
-    """The stores in which runs come to rest, as lines: how far away each is, and the last step on the way."""
+    """The stores in which runs come to rest, as lines: how far away each is; of the nearest the last step on the way,
+    and what is there."""
     if not verdict.ends:
         yield "  ends: none: no run was found that comes to rest"
     for end in verdict.ends:
-        last = f"; the last: {end.actions[-1].label}" if end.actions else ""
-        yield f"  end {end.number}: {plural(len(end.actions), 'step')} from the start{last}"
+        line = f"  end {end.number}: {plural(len(end.actions), 'step')} from the start"
+        if end.number > MAX_TOLD:
+            yield line
+            continue
+        steps = end.story.steps
+        yield f"{line}; the last: {end.story.named(steps[-1].text)}" if steps else line
+        yield f"    there: {', '.join(name_of(key) for key in sorted(end.objects()))}"
 
 
 def compared(verdict: Verdict, one: int, other: int) -> Iterator[str]:
