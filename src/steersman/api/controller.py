@@ -21,7 +21,7 @@ from steersman.api.times import MICRO
 from steersman.kernel.effect import GK, Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.reexec import Exchange, Result, Suspend
-from steersman.kernel.store import Store
+from steersman.kernel.store import Finder, Store
 from steersman.kernel.value import Frozen
 
 Find = Callable[[str, str], Iterator[Object]]
@@ -169,7 +169,7 @@ class Loop:
         """Whether events of a kind can wake it."""
         return self.everything or gk in self._listens
 
-    def triggers(self, event: Event, store: Store) -> list[Key]:
+    def triggers(self, event: Event, store: Finder) -> list[Key]:
         """The keys an event puts on its queue."""
         try:
             return self._triggers(event, store)
@@ -179,7 +179,7 @@ class Loop:
                 f"controller {self.name}: what maps events to keys (watches, map_event) failed on {name}"
             ) from error
 
-    def _triggers(self, event: Event, store: Store) -> list[Key]:
+    def _triggers(self, event: Event, store: Finder) -> list[Key]:
         if self._maps_itself:
             mapped = self._mapper.map_event(event, store.find)
             if mapped is not None:

@@ -161,7 +161,7 @@ def merge(world: World, loop: int, gk: GK) -> None:
     """A watch that was slow, or missed something, is at the head again; what it tells is less than what happened."""
     view = _let_go(world, loop, gk)
     for event in coalesced(view.events, across=view.how == "miss"):
-        world.tell(loop, event, world.store)
+        world.tell(loop, event)
 
 
 def relist(world: World, loop: int, gk: GK) -> None:
@@ -171,10 +171,10 @@ def relist(world: World, loop: int, gk: GK) -> None:
     told: set[Key] = set()
     for event in coalesced(view.events, across=True):
         told.add(event.key)
-        world.tell(loop, event, world.store)
+        world.tell(loop, event)
     for obj in list(world.store.list(gk)):
         if obj.key not in told:
-            world.tell(loop, Event(obj.rv, obj.key, obj, obj), world.store)
+            world.tell(loop, Event(obj.rv, obj.key, obj, obj))
 
 
 def _let_go(world: World, loop: int, gk: GK) -> View:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .effect import GK, Event
 from .object import Key
 from .reexec import Exchange, Reconciler, Result
-from .store import Store
+from .store import Finder, Store
 from .value import Frozen
 
 
@@ -35,7 +35,7 @@ class Instance:
         """As the controller does."""
         return self._loop.listens(gk)
 
-    def triggers(self, event: Event, store: Store) -> Sequence[Key]:
+    def triggers(self, event: Event, store: Finder) -> Sequence[Key]:
         """As the controller does."""
         return self._loop.triggers(event, store)
 

@@ -25,7 +25,7 @@ from .identity import Canon, digest
 from .object import SORTED, Key, Object
 from .recall import Recall as Recall
 from .recall import Recalled as Recalled
-from .store import Store
+from .store import Finder, Store
 from .value import Frozen, ValueRefused, freeze
 
 MAX_CALLS: Final = 10_000
@@ -91,7 +91,7 @@ class Reconciler(Protocol):
     def listens(self, gk: GK) -> bool:
         """Whether events of a kind can trigger it."""
 
-    def triggers(self, event: Event, store: Store) -> Sequence[Key]:
+    def triggers(self, event: Event, store: Finder) -> Sequence[Key]:
         """The keys an event puts on the work queue."""
 
     def initial(self, store: Store) -> Sequence[Key]:

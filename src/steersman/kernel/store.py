@@ -8,7 +8,7 @@ writes, so it changes its buckets in place: the results are the same (law: the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from .effect import Commit, Event, ListQuery
 from .object import MASK, PARSED, Key, Object
@@ -147,6 +147,13 @@ class StoreConfig:
                 covering = [index for index in covering if not set(index.reads) <= {"meta", "node"}]
             found = self.for_kind[(gk, same)] = tuple(covering)
         return found
+
+
+class Finder(Protocol):
+    """Where objects are found by a declared index: a store, or what a controller's caches show."""
+
+    def find(self, index: str, value: str, gk: GK | None = None) -> Iterator[Object]:
+        """See `Store.find`."""
 
 
 class _Kind:

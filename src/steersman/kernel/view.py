@@ -13,7 +13,7 @@ a search can use.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from .effect import GK, Event
@@ -161,3 +161,24 @@ def coalesced(events: Iterable[Event], across: bool) -> list[Event]:
         place = last[event.key] = (event.key, number)
         out[place] = event
     return [event for event in out.values() if event.old is not None or event.new is not None]
+
+
+class Caches:
+    """What the caches of one controller show: each kind as its own view has it. (A view keeps the whole store as it was
+    before its first event; what that holds of other kinds is nobody's.)"""
+
+    __slots__ = ("_head", "_views")
+
+    def __init__(self, head: Store, views: Mapping[GK, View]) -> None:
+        self._head = head
+        self._views = views
+
+    def find(self, index: str, value: str, gk: GK | None = None) -> Iterator[Object]:
+        """As `Store.find`."""
+        if gk is not None:
+            view = self._views.get(gk)
+            return (self._head if view is None else view.seen(self._head)).find(index, value, gk)
+        found = {obj.key: obj for obj in self._head.find(index, value) if obj.key.gk not in self._views}
+        for kind, view in self._views.items():
+            found.update({obj.key: obj for obj in view.seen(self._head).find(index, value, kind)})
+        return iter([found[key] for key in sorted(found)])

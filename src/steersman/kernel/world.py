@@ -23,7 +23,7 @@ from .sortedmap import SortedMap
 from .store import Store, StoreConfig
 from .system import Learned, System
 from .value import EMPTY, Frozen
-from .view import STALLED, View
+from .view import STALLED, Caches, View
 
 __all__ = ["START", "Flight", "Item", "World", "with_versions"]
 
@@ -315,13 +315,14 @@ class World:
             del self.views[(loop, gk)]
         else:
             self.views[(loop, gk)] = view
-        self.tell(loop, event, self.store if view is None else view.seen(self.store))
+        self.tell(loop, event)
 
-    def tell(self, loop: int, event: Event, seen: Store) -> None:
-        """A controller hears of an event, when its view shows this store."""
+    def tell(self, loop: int, event: Event) -> None:
+        """A controller hears of an event; what it looks up to tell whom that wakes, it finds in its caches."""
         reconciler = self.system.loops[loop]
         if reconciler.listens((event.key.group, event.key.kind)):
-            for key in reconciler.triggers(event, seen):
+            behind = {gk: view for (who, gk), view in self.views.items() if who == loop and gk != STALLED}
+            for key in reconciler.triggers(event, Caches(self.store, behind) if behind else self.store):
                 self.enqueue(loop, key)
 
     def fire(self, item: Item) -> None:
@@ -466,12 +467,12 @@ class World:
             if self.is_down(loop):
                 continue
             if gk not in kinds:
-                self.tell(loop, event, self.store)
+                self.tell(loop, event)
                 continue
             place = (loop, gk)
             view = self.views.get(place)
             if view is None and not lag:
-                self.tell(loop, event, self.store)
+                self.tell(loop, event)
             else:
                 view = (self.system.view() if view is None else view).behind(event, before)
                 self.views = {**self.views, place: view}
