@@ -276,7 +276,7 @@ def observed():
 
 @pytest.mark.parametrize(
     ("part", "nothing", "make"),
-    [("_times", 0, aged), ("_ranks", 0, observed), ("_places", (), looked_at_twice)],
+    [("_times", 0, aged), ("_ranks", 0, observed), ("places", (), looked_at_twice)],
     ids=["times", "ranks", "places"],
 )
 def test_the_attack_finds_a_hole(monkeypatch, part, nothing, make):

@@ -15,7 +15,8 @@ from steersman.kernel.effect import Request
 from steersman.kernel.object import Key
 from tests.serve.harness import in_loop
 from tests.serve.plane import Plane
-from tests.serve.test_rbac_matrix import CASES, OPEN, SERVED, Case
+from tests.serve.rights import OPEN, Case
+from tests.serve.test_rbac_matrix import CASES, SERVED
 
 READ = {"get", "list", "watch"}
 BOTH: dict[tuple[str, str], set[str]] = {
@@ -54,6 +55,8 @@ OWN: dict[tuple[str, str], set[str]] = {
     ("storage.k8s.io", "volumeattachments"): {"get"},
 }
 """What only the node may that it is about."""
+WATCHED = {("", "nodes"), ("", "pods"), ("", "secrets"), ("", "configmaps")}
+"""What it may also watch, one by its name (Kubernetes: what is read because a pod refers to it, pods and nodes)."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 POD: dict[str, Any] = {
     "nodeName": "x", "serviceAccountName": "x", "containers": [{"name": "c", "image": "i"}],
@@ -113,7 +116,8 @@ def may(case: Case, node: str) -> bool:
     resource = ask.group, f"{ask.resource}/{ask.part}" if ask.part else ask.resource
     if ask.resource in OPEN or ask.verb in BOTH.get(resource, ()):
         return True
-    return node == "x" and ask.verb in OWN.get(resource, ())
+    own = OWN.get(resource, ())
+    return node == "x" and (ask.verb in own or (resource in WATCHED and ask.verb == "watch" and bool(ask.name)))
 
 
 @pytest.mark.parametrize("group", list(SERVED.groups))

@@ -30,14 +30,14 @@ async def test_health_has_checks_that_can_be_asked_for_and_left_out():
     plane.app = App(plane.backend, plane.tokens, {"journal": lambda: wrong}, lambda: [("made_total", "counter", 7.0)])
     assert "# TYPE made_total counter\nmade_total 7\n" in (await plane.get("/metrics")).body.decode()
     told = (await plane.get("/readyz?verbose")).body.decode()
-    assert told == "[+]ping ok\n[+]journal ok\nreadyz check passed\n"
+    assert told == "[+]ping ok\n[+]etcd ok\n[+]journal ok\n[+]etcd-readiness ok\nreadyz check passed\n"
     assert (await plane.get("/livez/journal")).body == b"ok"
     await plane.get("/livez/nothing", 404)
     wrong = "the disk is full"
     assert (await plane.get("/readyz", 500)).body.decode().endswith("readyz check failed\n")
     assert b"[-]journal failed: reason withheld" in (await plane.get("/readyz?verbose", 500)).body
-    assert (await plane.get("/livez?exclude=journal")).body == b"ok"
-    told = (await plane.get("/livez?exclude=journal&exclude=x&verbose")).body.decode()
+    assert (await plane.get("/livez?exclude=journal&exclude=etcd")).body == b"ok"
+    told = (await plane.get("/livez?exclude=journal&exclude=etcd&exclude=x&verbose")).body.decode()
     assert "[+]journal excluded: ok" in told and 'no matches for "x"' in told
     assert b"the disk is full" in (await plane.get("/readyz/journal", 500)).body
 

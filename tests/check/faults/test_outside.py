@@ -267,7 +267,7 @@ def test_models_with_a_state_must_give_one():
     w.apply(config("volume"))
     w.external("nodes", lambda request, state: True, state=0)
     w.run(Nodes)
-    with pytest.raises(ValueError, match="the model of 'nodes' failed"):
+    with pytest.raises(ValueError, match=r"the model of 'nodes' gave True; with a state it gives \(answer, state\)"):
         sm.check(w)
 
 
