@@ -143,6 +143,17 @@ def test_no_more_functions_are_made_than_the_limit_says() -> None:
     assert sum(map(len, skeletons._made.values())) <= PER_LAYOUT
 
 
+def test_what_cannot_have_a_function_is_not_tried_again_and_again(monkeypatch) -> None:
+    tries = []
+    monkeypatch.setattr(
+        "steersman.api.skeleton._Writing.function", lambda self, value: tries.append(1) or (lambda _: None)
+    )
+    skeletons = Skeletons(POD)
+    for _ in range(AFTER << PER_LAYOUT):
+        skeletons.take(_pod())
+    assert len(tries) <= PER_LAYOUT
+
+
 def test_a_value_too_large_or_too_deep_is_left_alone() -> None:
     many = {"containerStatuses": [_container(f"c{number}") for number in range(400)]}
     assert quick_way(taught(POD, many), many) is None

@@ -55,13 +55,15 @@ class _Unfit(Exception):
 class Skeletons:
     """The functions made for the values of one schema."""
 
-    __slots__ = ("_made", "_missed", "_schema", "_take")
+    __slots__ = ("_made", "_missed", "_schema", "_take", "_tried")
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._take: Take = intake(schema, STATUS.required, STATUS.custom, STATUS.zeros)
         self._made: dict[Shape, list[Made]] = {}
         self._missed: dict[Shape, int] = {}
+        self._tried: dict[Shape, int] = {}
+        """How often a function was tried to be made for values with these fields: some cannot have any."""
 
     def take(self, value: Any) -> tuple[Frozen, Shape] | None:
         """The frozen value and the trace of a value that is built like others before; None: go the long way."""
@@ -87,15 +89,16 @@ class Skeletons:
         if missed == 1 and len(self._missed) >= LAYOUTS:
             return
         self._missed[names] = missed
-        made = self._made.setdefault(names, []) if missed >= AFTER else []
-        if missed < AFTER << len(made) or len(made) >= PER_LAYOUT:
+        tried = self._tried.get(names, 0)
+        if missed < AFTER << tried or tried >= PER_LAYOUT:
             return
+        self._tried[names] = tried + 1
         try:
             trace: Trace = []
             taken = self._take(value, trace)
             function = _Writing(self._schema).function(value)
             if function(value) == (taken, tuple(trace)):
-                made.append(function)
+                self._made.setdefault(names, []).append(function)
         except (_Unfit, Misfit, RecursionError):
             pass
 
