@@ -34,7 +34,7 @@ ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 """Who issues tokens, and whom they are for unless another audience is asked for (kubeadm's default for both)."""
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 GROUP: Final = "authentication.k8s.io"
-SCHEMA: Final = Kinds.definition("io.k8s.api.authentication.v1.TokenRequest")
+TOKEN_REQUEST: Final = "io.k8s.api.authentication.v1.TokenRequest"
 DEFAULT_SECONDS: Final = 3600
 MIN_SECONDS: Final = 600
 MAX_SECONDS: Final = 1 << 32
@@ -162,7 +162,7 @@ def fill_secret(machine: Machine, store: Store, request: Request, kind: Kind) ->
 def _given(request: Request) -> dict[str, Any]:
     """The TokenRequest in the body, checked, with the warnings about it. Raises `ApiError` 400, 422."""
     warnings: list[str] = []
-    named = review.Named("TokenRequest", GROUP, "v1", SCHEMA)
+    named = review.Named("TokenRequest", GROUP, "v1", Kinds.definition(TOKEN_REQUEST))
     given = review.take(named, request.body, request.options.get("validation") or "Warn", warnings)
     for field, wanted in (("name", request.key.name), ("namespace", request.key.namespace)):
         if given["metadata"].get(field, wanted) != wanted:
@@ -176,7 +176,8 @@ def _owned(given: Mapping[str, Any]) -> FieldSet:
     """The fields of a TokenRequest that whoever sent it is on record for: all but what identifies an object."""
     meta = {name: value for name, value in given["metadata"].items() if name not in NOBODYS}
     parts = {"metadata": meta, "spec": given["spec"], "status": given.get("status") or EMPTY}
-    owned = {f"f:{part}": fields.appearing(SCHEMA, part, value) for part, value in parts.items() if value}
+    schema = Kinds.definition(TOKEN_REQUEST)
+    owned = {f"f:{part}": fields.appearing(schema, part, value) for part, value in parts.items() if value}
     return node({name: below for name, below in owned.items() if below})
 
 
