@@ -14,6 +14,7 @@ import orjson
 
 from steersman.api.client import Client, key_of
 from steersman.api.errors import AlreadyExists
+from steersman.api.go_html import escaped
 from steersman.api.names import safe_encode
 from steersman.api.select import LabelSelector
 from steersman.controllers import owned
@@ -29,8 +30,6 @@ REVISION_LABEL: Final = "controller.kubernetes.io/hash"
 """Of the revisions of StatefulSets."""
 PREFIX_MAX: Final = 223
 """Letters of the owner's name that go into a revision's name."""
-_ESCAPES: Final = ((b"&", rb"\u0026"), (b"<", rb"\u003c"), (b">", rb"\u003e"))
-"""What Go's JSON writer escapes besides what everybody escapes."""
 _FNV_START: Final = 2_166_136_261
 _FNV_PRIME: Final = 16_777_619
 
@@ -52,11 +51,9 @@ def restored(owner: Json, revision: Json) -> Json:
 def fnv_hash(data: Json, collisions: int) -> str:
     """The hash Kubernetes gives a revision of a StatefulSet: FNV-1 of the patch as Go writes it and of the number of
     collisions, in safe letters."""
-    text = orjson.dumps(data, option=SORTED)
-    for letter, escape in _ESCAPES:
-        text = text.replace(letter, escape)
+    text = escaped(orjson.dumps(data, option=SORTED).decode())
     number = _FNV_START
-    for byte in text + b"%d" % collisions:
+    for byte in f"{text}{collisions}".encode():
         number = (number * _FNV_PRIME & 0xFFFF_FFFF) ^ byte
     return safe_encode(str(number))
 
