@@ -7,7 +7,7 @@ block that is free is given, where Kubernetes goes on from the last one given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, ClassVar, Final
 
@@ -50,15 +50,15 @@ class NodeIpam(Controller):
             for block in c.list("networking.k8s.io/v1/ServiceCIDR")
             for text in block["spec"].get("cidrs") or ()
         ]
+        free = [_free(network, taken, services) for network in self.networks]
         for node in nodes:
             if node["spec"].get("podCIDRs"):
                 continue
-            blocks = [_free(network, taken, services) for network in self.networks]
+            blocks = [next(left, "") for left in free]
             if not all(blocks):
                 name = node["metadata"]["name"]
                 c.event(node, "Normal", "CIDRNotAvailable", f"Node {name} status is now: CIDRNotAvailable", SOURCE)
                 continue
-            taken.update(blocks)
             c.patch(key_of(node), {"spec": {"podCIDR": blocks[0], "podCIDRs": blocks}})
 
 
@@ -85,10 +85,9 @@ def allocating(blocks: Sequence[str]) -> type[NodeIpam]:
     return type(NodeIpam.__name__, (NodeIpam,), {"networks": tuple(networks)})
 
 
-def _free(network: Network, taken: set[str], services: Sequence[Network]) -> str:
-    """The lowest block that no node has and no Service may; "" when there is none."""
+def _free(network: Network, taken: set[str], services: Sequence[Network]) -> Iterator[str]:
+    """The blocks that no node has and no Service may, the lowest first."""
+    ours = [other for other in services if other.version == network.version]
     for block in network.subnets(new_prefix=SIZES[network.version]):
-        used = any(block.version == other.version and block.overlaps(other) for other in services)
-        if str(block) not in taken and not used:
-            return str(block)
-    return ""
+        if str(block) not in taken and not any(block.overlaps(other) for other in ours):
+            yield str(block)
