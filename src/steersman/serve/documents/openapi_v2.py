@@ -75,18 +75,18 @@ class OpenApiV2:
         return Response(200, (("content-type", form), *headers), zlib.decompress(body))
 
     def _made(self, others: Mapping[tuple[str, str], Any]) -> dict[str, _Packed]:
-        made = document(self._documents.all())
+        made, packed = document(self._documents.all()), b""
         for (group, version), other in sorted(others.items()):
             try:
                 with_it = joined(made, other, group, version)
-                document_bytes(with_it)
+                written = document_bytes(with_it)
             except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
                 log.warning("the OpenAPI document of %s/%s cannot be read: %s", group, version, error)
             else:
-                made = with_it
+                made, packed = with_it, written
         text = orjson.dumps(made)
         tag = f'"{hashlib.sha512(text).hexdigest().upper()}"'
-        bodies = {JSON: text, PROTOBUF: document_bytes(made)}
+        bodies = {JSON: text, PROTOBUF: packed or document_bytes(made)}
         return {form: _Packed(zlib.compress(body, 1), tag) for form, body in bodies.items()}
 
 
