@@ -18,7 +18,7 @@ import orjson
 
 from steersman.api import errors, versions
 from steersman.api.begin import Api
-from steersman.api.field_select import demanded
+from steersman.api.field_select import required_name
 from steersman.api.kinds import Kind
 from steersman.kernel.changelog import Gone
 from steersman.kernel.effect import ListQuery
@@ -57,7 +57,7 @@ def query_of(backend: Backend | _Moment, kind: Kind, namespace: str, options: Li
     """What a list or watch asks the store for; of one name, no more than that. Raises ApiError 400."""
     query = backend.api.query(kind, namespace or None, options.labels, options.fields)
     if options.fields and not query.by:
-        name = next((value for field, value in demanded(options.fields) if field == "metadata.name"), "")
+        name = required_name(options.fields)
         return query._replace(by=NAMED, value=name) if name else query
     return query
 
@@ -73,7 +73,8 @@ async def selected_page(backend: Backend, kind: Kind, namespace: str, options: L
     """A page of the present; where a selector is held against many objects, that is done beside the loop. Raises as
     `list_page` does."""
     selects = options.labels or options.fields
-    if selects and not query_of(backend, kind, namespace, options).by and backend.store.count(kind.gk) > HELD_AGAINST:
+    many = bool(selects) and backend.store.count(kind.gk) > HELD_AGAINST
+    if many and not query_of(backend, kind, namespace, options).by:
         return await aside(list_page, _Moment(backend.api, backend.store.fork()), kind, namespace, options)
     return list_page(backend, kind, namespace, options)
 
