@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.api import errors, go_json
+from steersman.api.begin import MAX_VERSION
 from steersman.api.errors import Cause
 from steersman.api.field_select import escape, required_name
 from steersman.api.kinds import Kinds
@@ -173,7 +174,7 @@ def _watch_causes(options: ListOptions) -> list[Cause]:
 
 def revision(text: str) -> int:
     """A resourceVersion. Raises ApiError 400."""
-    if not text.isascii() or not text.isdigit() or len(text) > 19:
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_VERSION:
         problem = f"strconv.ParseUint: parsing {errors.quote(text[:60])}: invalid syntax"
         cause = f"resourceVersion: Invalid value: {errors.quote(text[:60])}: {problem}"
         raise errors.bad_request(f"invalid resource version: {cause}")
