@@ -126,7 +126,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     before = large._prepared
 
     def noted(*args):  # type: ignore[no-untyped-def]
-        seen.append(args[2].key.name)
+        seen.append(args[2].key.name or args[2].body["metadata"]["name"])
         return before(*args)
 
     monkeypatch.setattr(large, "_prepared", noted)
@@ -141,7 +141,7 @@ def test_small_writes_go_between_large_ones(started: list[str]) -> None:
             await asyncio.sleep(0)
         small = await sea.post(CONFIGMAPS, config("small", 1))
         assert len(started) <= 2, "not after all that are large"
-        taken = await sea.post(CONFIGMAPS, config("large-0", 1), 409)
+        taken = await sea.post(CONFIGMAPS, config(started[0], 1), 409)  # bodies are read beside: any may be the first
         answers = await asyncio.gather(*tasks)
         assert [answer.code for answer in answers] == [201] * 3 and taken.code == 409
         return [int(answer.json["metadata"]["resourceVersion"]) for answer in (small, *answers)]
