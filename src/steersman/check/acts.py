@@ -13,6 +13,7 @@ from steersman.api.begin import Api
 from steersman.api.client import Client, key_of
 from steersman.api.kinds import UnknownKind
 from steersman.api.schema import Schema
+from steersman.check.rest import name_of
 from steersman.controllers.node_zones import UNREACHABLE
 from steersman.controllers.nodehealth import KUBELETS
 from steersman.kernel.effect import GK
@@ -55,8 +56,7 @@ class Act:
 
     def says(self, key: Key, number: int) -> str:
         """It in words."""
-        place = f"{key.namespace}/{key.name}" if key.namespace else key.name
-        return f"{key.kind} {place} {self.words[number - 1]}"
+        return f"{name_of(key)} {self.words[number - 1]}"
 
 
 def _alive(store: Store) -> Iterator[Object]:
@@ -233,7 +233,7 @@ class Edits(Act):
 
     def says(self, key: Key, number: int) -> str:
         path, value = self.of(key)[number - 1]
-        name = f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
+        name = name_of(key)
         if not path:
             return (
                 f"somebody {'deletes' if value is ABSENT else 'makes'} {name}{'' if value is ABSENT else ' as it was'}"

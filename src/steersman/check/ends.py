@@ -38,10 +38,14 @@ class End:
         """The run in detail: its steps are taken again when it is first asked for."""
         return self._tell(self.actions)
 
-    def objects(self) -> dict[Key, dict[str, Any]]:
-        """What is there, with the names of objects in the place of uids; without what changes with every write."""
+    @cached_property
+    def _objects(self) -> dict[Key, dict[str, Any]]:
         named, there = self.story.named, self.story.last.objects()
         return {obj.key: orjson.loads(named(orjson.dumps(obj.value).decode())) for obj in there}
+
+    def objects(self) -> dict[Key, dict[str, Any]]:
+        """What is there, with the names of objects in the place of uids; without what changes with every write."""
+        return dict(self._objects)
 
 
 class Difference(NamedTuple):

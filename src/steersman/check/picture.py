@@ -53,11 +53,8 @@ def picture(graph: Graph, verdict: Verdict, ends: Sequence[Sequence[Action]]) ->
         return None
     bad = [_along(graph, [*violation.actions, *violation.cycle]) for violation in verdict.violations]
     good = [_along(graph, way) for way in ends]
-    loops = [
-        _along(graph, [*violation.actions, *violation.cycle])[-len(violation.cycle) :]
-        for violation in verdict.violations
-        if violation.cycle
-    ]
+    cycles = [len(violation.cycle) for violation in verdict.violations]
+    loops = [way[-steps:] for way, steps in zip(bad, cycles, strict=True) if steps]
     whole = len(graph) <= MAX_STATES
     shown = list(range(len(graph))) if whole else _some(graph, [*bad, *good])
     marks = {way[-1]: "end" for way in good}

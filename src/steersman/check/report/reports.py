@@ -131,10 +131,10 @@ def compared(verdict: Verdict, one: int, other: int) -> Iterator[str]:
     if not (0 < one <= count and 0 < other <= count):
         yield f"  ends {one} and {other} are not compared: there {'is' if count == 1 else 'are'} {plural(count, 'end')}"
         return
-    found = parting(verdict.ends[one - 1], verdict.ends[other - 1])
     if one == other:
         yield f"  end {one} is itself"
         return
+    found = parting(verdict.ends[one - 1], verdict.ends[other - 1])
     yield f"  the ways to the ends {one} and {other} part at step {found.step}:"
     yield f"    to {one}: {found.first or '(has ended)'}"
     yield f"    to {other}: {found.second or '(has ended)'}"

@@ -20,7 +20,7 @@ from steersman.check.explain import short
 from steersman.check.picture import Picture
 from steersman.check.report.cause import Cause, Place, causes_of, causes_of_last
 from steersman.check.report.checked import Checked
-from steersman.check.story import Change, Step, Story, name_of
+from steersman.check.story import CALLS, Change, Step, Story, name_of
 from steersman.kernel.faults import ABOUT_A_KIND, AT_A_CALL, FAULTY
 from steersman.kernel.object import Object
 
@@ -275,7 +275,7 @@ def mark(step: Step) -> str:
     op = step.action.op
     if op in FAULTY or op in AT_A_CALL:
         return "fault"
-    if step.effect is not None and op in ("cont", "call", "commit"):
+    if step.effect is not None and op in CALLS:
         return "write" if step.effect.op == "write" else "read" if step.effect.op in ("get", "list") else "other"
     if op in ("deliver", "merge", "relist"):
         return "view"
