@@ -3,6 +3,7 @@
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
 #   make test-interop  other people's clients, all of them      make bench   measure     make soak   run for long
 #   make fuzz          hostile requests, twenty minutes         make bench-check   the gates of check's reductions
+#   make check-targets far into every built-in controller
 # PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
 # BENCH=... picks one measurement.
 
@@ -20,7 +21,7 @@ export PYTHON
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop bench bench-check bench-api soak fuzz lint fmt kinds venv-demo venv-dev clean
+.PHONY: help demo test test-interop bench bench-check check-targets bench-api soak fuzz lint fmt kinds venv-demo venv-dev clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -48,6 +49,11 @@ bench: venv-dev
 # The gates of the reductions: how much may be checked to the end, and in what time.
 bench-check: venv-dev
 	.venv/bin/python tests/bench/bench_check.py
+
+# Every built-in controller, far: views two events behind with two crashes and two conflicts by every strategy, and each
+# fault by itself. An hour or two. TARGETS="deployment job" looks at these alone, SEED=1 at other walks.
+check-targets: venv-dev
+	.venv/bin/python -m tests.check.sift --seed $(or $(SEED),0) $(TARGETS)
 
 # This server beside kube-apiserver and etcd, which scripts/oracle.py builds into $(ORACLE) when they are not there.
 bench-api: venv-dev

@@ -248,6 +248,30 @@ def test_claims_are_owned_as_the_retention_policy_says(deleted, scaled, kept, co
     assert owners("data-web-0") == [] == owners("data-web-1")
 
 
+def test_a_claim_that_a_pod_waits_for_is_made_again():
+    """Kubernetes does it when something else happens to wake the StatefulSet."""
+    w = settle(make([StatefulSet], [stateful(1, volumeClaimTemplates=[DATA])]))
+    client(w).delete(one(w, "PersistentVolumeClaim", "data-web-0"))
+    settle(w)
+    assert names(w, "PersistentVolumeClaim") == ["data-web-0"]
+
+
+def test_a_pod_waits_for_the_claim_of_its_predecessor_to_go():
+    policy = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+    claims_ = {"volumeClaimTemplates": [DATA], "persistentVolumeClaimRetentionPolicy": policy}
+    w = settle(make(RUN, [stateful(1, **claims_)]))
+    c = client(w)
+    c.patch(WEB, {"spec": {"replicas": 0}})
+    settle(w)
+    assert names(w) == [] and names(w, "PersistentVolumeClaim") == ["data-web-0"], "nobody collects it yet"
+    c.patch(WEB, {"spec": {"replicas": 1}})
+    settle(w)
+    assert names(w) == []
+    c.delete(one(w, "PersistentVolumeClaim", "data-web-0"))
+    settle(w)
+    assert names(w) == ["web-0"]
+
+
 def test_a_claim_that_somebody_else_manages_is_left_to_them():
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": DATA["spec"]}
     owner = {"apiVersion": "v1", "kind": "Thing", "name": "x", "uid": "00000000-0000-4000-8000-000000000000"}

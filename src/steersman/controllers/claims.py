@@ -12,11 +12,12 @@ from typing import Any, Final
 from steersman.api.client import Client
 from steersman.api.errors import conflict
 from steersman.controllers import owned
-from steersman.kernel.object import Key
+from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
 KIND: Final = "v1/PersistentVolumeClaim"
+GK: Final = ("", "PersistentVolumeClaim")
 DELETE: Final = "Delete"
 SET: Final = ("apps/v1", "StatefulSet")
 POD: Final = ("v1", "Pod")
@@ -34,6 +35,18 @@ def names(sts: Json, ordinal: int) -> Iterator[tuple[Json, str]]:
     """Each claim template with the name of its claim for an ordinal."""
     for template in sts["spec"].get("volumeClaimTemplates") or ():
         yield template, f"{template['metadata']['name']}-{sts['metadata']['name']}-{ordinal}"
+
+
+def is_named(sts: Json, name: str) -> bool:
+    """Whether a claim's name makes it one of a StatefulSet's, of whatever ordinal."""
+    parent, ordinal = ordinal_of(name)
+    return any(parent == given.rpartition("-")[0] for _, given in names(sts, ordinal))
+
+
+def matter(claim: Object) -> tuple[Any, ...]:
+    """What of a claim decides what becomes of it, and of its pod."""
+    meta = claim.meta.value
+    return claim.uid, "deletionTimestamp" in meta, meta.get("ownerReferences")
 
 
 def volumes(sts: Json, ordinal: int) -> list[dict[str, Any]]:

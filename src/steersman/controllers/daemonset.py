@@ -44,23 +44,24 @@ class DaemonSet(Controller):
     watches: ClassVar[Mapping[str, Any]] = {NODE: lambda node: ()}
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """As `owned.woken` says; a node wakes as itself when it is new or its labels or taints changed. A revision
+        """As `owned.woken` says; a node wakes as itself when it is new or gone or its labels or taints changed. (A pod
+        that waits for a node that is gone is deleted by nobody else; Kubernetes does it when it next looks.) A revision
         wakes its DaemonSet, which may have numbered the next one before it saw this one (Kubernetes only notes that it
         came: pkg/controller/daemon, addHistory)."""
         if event.key.gk == history.GK:
             return [key for key in owned.woken(event, ("apps", "DaemonSet"), (history.GK,)) if key != event.key]
         if event.key.gk != NODE_GK:
             return owned.woken(event, ("apps", "DaemonSet"), (POD_GK,))
-        if event.new is None or (event.old is not None and _place(event.old.value) == _place(event.new.value)):
-            return ()
-        return (event.key,)
+        old, new = event.old, event.new
+        same = old is not None and new is not None and _place(old.value) == _place(new.value)
+        return () if same else (event.key,)
 
     def reconcile(self, c: Client, key: Key) -> None:
         """Creates and deletes pods, then writes the status. Raises what the API refused."""
         if key.gk == POD_GK:
-            owned.adopt_orphan(c, c.get(key), KIND)
+            owned.adopt_orphan(c, c.get(key), KIND, adopted=Expectations.adopted)
         elif key.gk == NODE_GK:
-            self._look_at(c, c.get(key))
+            self._look_at(c, key.name, c.get(key))
         else:
             ds = c.get(key)
             if ds is None:
@@ -69,12 +70,15 @@ class DaemonSet(Controller):
             else:
                 self._sync(c, ds)
 
-    def _look_at(self, c: Client, node: Json | None) -> None:
+    def _look_at(self, c: Client, name: str, node: Json | None) -> None:
         """Brings the DaemonSets up to date that a changed node concerns."""
-        for ds in c.list(KIND) if node is not None else ():
-            runs, stays = Place(ds).judge(node)  # type: ignore[arg-type]  # nothing is listed without a node
-            name = node["metadata"]["name"]  # type: ignore[index]
+        for ds in c.list(KIND):
             mine = [pod for pod in c.list(POD, ds["metadata"]["namespace"], owner=ds) if target_of(pod) == name]
+            if node is None:
+                if any(_waits(pod) for pod in mine):
+                    self._sync(c, ds)
+                continue
+            runs, stays = Place(ds).judge(node)
             misplaced = (ds.get("status") or EMPTY).get("numberMisscheduled")
             if (runs and not mine) or (mine and (not stays or misplaced)):
                 self._sync(c, ds)
@@ -87,9 +91,14 @@ class DaemonSet(Controller):
             c.event(ds, "Warning", "SelectingAll", text)
             return
         facts = Expectations(c, key_of(ds), ds["metadata"]["uid"])
-        mine = owned.claim(c, ds, POD)
+        mine = owned.claim(c, ds, POD, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, ds["metadata"]["namespace"])
         Turn(c, ds, mine, facts).take()
+
+
+def _waits(pod: Json) -> bool:
+    """Whether a pod is not on its node yet, and nobody has asked it to go."""
+    return not pod["spec"].get("nodeName") and not owned.is_terminating(pod)
 
 
 def _place(node: Json) -> tuple[Any, Any]:
@@ -213,7 +222,7 @@ class Turn:
                 delete += [pod for pod in there if not self._is_ending(pod)]
         for node, there in self.by_node.items():
             if node not in self.verdicts:  # nobody else would ever delete a pod that waits for a node that is gone
-                delete += [pod for pod in there if not pod["spec"].get("nodeName") and not self._is_ending(pod)]
+                delete += [pod for pod in there if _waits(pod) and not self.facts.is_gone(pod)]
         self._sync_pods(create, delete)
         return bool(create or delete)
 

@@ -21,8 +21,9 @@ Json = Mapping[str, Any]
 SOURCE: Final = "ephemeral_volume"
 
 
-class ForeignClaim(Exception):
-    """A claim of the name that a pod's volume needs is there, and is not the pod's."""
+class ForeignClaim(ApiError):
+    """A claim of the name that a pod's volume needs is there, and is not the pod's: a refusal, as a name that is taken
+    is one, and no fault of the controller."""
 
 
 class EphemeralVolumes(Controller):
@@ -52,7 +53,7 @@ class EphemeralVolumes(Controller):
                 continue
             try:
                 _provide(c, pod, volume)
-            except (ApiError, ForeignClaim) as error:
+            except ApiError as error:
                 c.event(pod, "Warning", "FailedBinding", f"ephemeral volume {volume['name']}: {error}", SOURCE)
                 raise
 
@@ -80,4 +81,5 @@ def _provide(c: Client, pod: Json, volume: Json) -> None:
             claim = c.get(key, fresh=True)
     if claim is not None and not owned.controlled_by(claim, meta["uid"]):
         place = f"{meta['namespace']}/{name}"
-        raise ForeignClaim(f"PVC {place} was not created for pod {meta['namespace']}/{meta['name']} (pod is not owner)")
+        text = f"PVC {place} was not created for pod {meta['namespace']}/{meta['name']} (pod is not owner)"
+        raise ForeignClaim(409, "Conflict", text)

@@ -2,9 +2,9 @@
 
 Kubernetes' controllers count the creations and deletions they expect to see and do nothing until the counts are met or
 five minutes have passed (pkg/controller/controller_utils.go). Here the expectations are facts: the uids of what was
-created and of what was deleted. A created object that the view does not show is read live, so it counts as what it is;
-a deleted one is left out, since a deletion is never taken back. So there is nothing to wait for and nothing to expire:
-an object that was created and went away again unseen is found to be gone at once.
+created or adopted and of what was deleted. A created object that the view does not show is read live, so it counts as
+what it is; a deleted one is left out, since a deletion is never taken back. So there is nothing to wait for and nothing
+to expire: an object that was created and went away again unseen is found to be gone at once.
 
 Facts live in `c.memory`. A crash loses them, and then the lists begin anew, at the head.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.api.client import Client
+from steersman.api.client import Client, key_of
 from steersman.controllers.owned import controlled_by
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
@@ -32,8 +32,15 @@ class Expectations:
         if known and known["uid"] != uid:
             known = EMPTY  # another incarnation's
         self._made: dict[str, str] = dict(known.get("made") or EMPTY)
+        self._new: list[str] = []
+        """What was made since this reconcile began: what it saw tells nothing of it."""
         self._gone: list[str] = list(known.get("gone") or ())
         self._freed: list[str] = list(known.get("freed") or ())
+
+    @staticmethod
+    def adopted(c: Client, owner: Any, obj: Any) -> None:
+        """Remembers that an object was adopted: as if it had been created."""
+        Expectations(c, key_of(owner), owner["metadata"]["uid"]).made(obj)
 
     @staticmethod
     def forget(c: Client, owner: Key) -> None:
@@ -43,8 +50,9 @@ class Expectations:
             del c.memory[place]
 
     def made(self, obj: Any) -> None:
-        """Remembers a creation."""
+        """Remembers a creation, or an adoption."""
         self._made[obj["metadata"]["uid"]] = obj["metadata"]["name"]
+        self._new.append(obj["metadata"]["uid"])
         self._keep()
 
     def gone(self, obj: Any) -> None:
@@ -75,7 +83,7 @@ class Expectations:
             bound = [obj["metadata"]["uid"] for obj in seen if self._finalizer in obj["metadata"].get("finalizers", ())]
             self._freed = [uid for uid in self._freed if uid in bound]
         found = []
-        for uid, name in list(self._made.items()):
+        for uid, name in [each for each in self._made.items() if each[0] not in self._new]:
             live = None if uid in alive else self._c.get(Key(*gk, namespace, name), fresh=True)
             if live is not None and live["metadata"]["uid"] == uid and controlled_by(live, self._uid):
                 found.append(live)

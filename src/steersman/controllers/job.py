@@ -77,7 +77,7 @@ class Job(Controller):
         if job["spec"].get("managedBy") not in (None, MANAGER):
             return
         facts = Expectations(c, key, job["metadata"]["uid"], jp.FINALIZER)
-        mine = owned.claim(c, job, POD, finalizer=jp.FINALIZER)
+        mine = owned.claim(c, job, POD, finalizer=jp.FINALIZER, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, key.namespace)
         Turn(c, job, key, mine, facts).take()
 
@@ -100,7 +100,7 @@ def _let_go(c: Client, pod: Json | None) -> None:
         return
     owner = owned.controller_of(pod)
     if owner is None:
-        if owned.adopt_orphan(c, pod, KIND, finalizer=jp.FINALIZER):
+        if owned.adopt_orphan(c, pod, KIND, finalizer=jp.FINALIZER, adopted=Expectations.adopted):
             return
     elif (owner["apiVersion"], owner["kind"]) != ("batch/v1", "Job"):
         return

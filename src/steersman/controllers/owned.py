@@ -71,9 +71,17 @@ def woken(event: Event, owner: GK, owned: Iterable[GK]) -> Iterable[Key]:
     return keys
 
 
-def claim(c: Client, owner: Json, kind: str, member: Member | None = None, finalizer: str = "") -> list[Any]:
+def claim(
+    c: Client,
+    owner: Json,
+    kind: str,
+    member: Member | None = None,
+    finalizer: str = "",
+    adopted: Callable[[Any], None] | None = None,
+) -> list[Any]:
     """The objects of a kind that `owner` controls, after adoption and release, by name; terminating ones included.
-    `finalizer`: comes and goes with the controller reference.
+    `finalizer`: comes and goes with the controller reference. `adopted`: hears of what was adopted, since the next look
+    may not show it yet.
 
     Orphans are looked for until the owner was observed for the first time. Those that come later, or were there before
     a restart, wake as themselves (`became_orphan`, `adopt_orphan`). Raises `Conflict` when an object changed meanwhile,
@@ -102,9 +110,11 @@ def claim(c: Client, owner: Json, kind: str, member: Member | None = None, final
         if not checked and not can_adopt(c, owner):
             break
         checked = True
-        adopted = adopt(c, owner, obj, finalizer)
-        if adopted is not None:
-            mine.append(adopted)
+        taken = adopt(c, owner, obj, finalizer)
+        if taken is not None:
+            mine.append(taken)
+            if adopted is not None:
+                adopted(taken)
     return sorted(mine, key=lambda obj: obj["metadata"]["name"]) if checked else mine
 
 
@@ -152,9 +162,10 @@ def adopt_orphan(
     member: Member | None = None,
     finalizer: str = "",
     shown: Callable[[Json], Json] = as_it_is,
+    adopted: Callable[[Client, Json, Json], None] | None = None,
 ) -> bool:
     """Gives an orphan to the first owner of a kind, by name, whose selector matches it. Whether there was one.
-    `shown`: an owner as one whose selector is a LabelSelector."""
+    `shown`: an owner as one whose selector is a LabelSelector. `adopted`: hears of the owner and of what it adopted."""
     if orphan is None or is_terminating(orphan) or controller_of(orphan) is not None:
         return False
     meta = orphan["metadata"]
@@ -166,7 +177,9 @@ def adopt_orphan(
         if member is not None and not member(owner, orphan):
             continue
         if can_adopt(c, owner):
-            adopt(c, owner, orphan, finalizer)
+            taken = adopt(c, owner, orphan, finalizer)
+            if adopted is not None and taken is not None:
+                adopted(c, owner, taken)
             return True
     return False
 

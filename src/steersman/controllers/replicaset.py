@@ -56,7 +56,7 @@ class ReplicaSet(Controller):
     def reconcile(self, c: Client, key: Key) -> None:
         """Creates or deletes pods, then writes the status; raises what the API refused."""
         if key.gk == POD_GK:
-            owned.adopt_orphan(c, c.get(key), self.kind, shown=self.shown)
+            owned.adopt_orphan(c, c.get(key), self.kind, shown=self.shown, adopted=Expectations.adopted)
             return
         found = c.get(key)
         if found is None:
@@ -64,7 +64,7 @@ class ReplicaSet(Controller):
             return
         rs = self.shown(found)
         facts = Expectations(c, key, rs["metadata"]["uid"])
-        mine = owned.claim(c, rs, POD)
+        mine = owned.claim(c, rs, POD, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, key.namespace)
         active = [pod for pod in mine if pods.is_active(pod) and not facts.is_gone(pod)]
         failed: tuple[str, ApiError] | None = None

@@ -34,8 +34,9 @@ MAX_BASE: Final = 57
 """Characters of a generated name before its last dash and five drawn ones: it has 63."""
 
 
-class ForeignClaim(Exception):
-    """What keeps a pod from its claim; the text says why."""
+class ForeignClaim(ApiError):
+    """What keeps a pod from its claim; the text says why. A refusal, as a missing object is one: somebody else has to
+    mend it."""
 
 
 class ResourceClaims(Controller):
@@ -112,7 +113,7 @@ def _provide_all(c: Client, pod: Json) -> None:
             continue  # one that is there, or a template of which nothing is needed
         try:
             after[name] = _provide(c, pod, wanted, before.get(name))
-        except (ApiError, ForeignClaim) as error:
+        except ApiError as error:
             c.event(
                 pod, "Warning", "FailedResourceClaimCreation", f"PodResourceClaim {name}: {error}", "resource_claim"
             )
@@ -139,7 +140,8 @@ def _provide(c: Client, pod: Json, wanted: Json, name: str | None) -> str:
         if (each["metadata"].get("annotations") or EMPTY).get(MADE_FOR) == wanted["name"]
     ]
     if len(made) > 1:
-        raise ForeignClaim(f"multiple resource claims found which match {meta['namespace']}/{meta['name']}")
+        text = f"multiple resource claims found which match {meta['namespace']}/{meta['name']}"
+        raise ForeignClaim(409, "Conflict", text)
     claim = made[0] if made else _create(c, pod, wanted)
     return str(claim["metadata"]["name"])
 
@@ -150,7 +152,7 @@ def _create(c: Client, pod: Json, wanted: Json) -> Json:
     template = c.get(Key(*TEMPLATE, meta["namespace"], name))
     if template is None:
         missing = f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
-        raise ForeignClaim(f'resource claim template "{name}": {missing}')
+        raise ForeignClaim(404, "NotFound", f'resource claim template "{name}": {missing}')
     given = template["spec"].get("metadata") or EMPTY
     made: dict[str, Any] = {
         "generateName": _base(meta["name"], wanted["name"]),

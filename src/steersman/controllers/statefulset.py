@@ -3,20 +3,21 @@
 Source of the facts: Kubernetes 1.36, pkg/controller/statefulset. Its feature gate MaxUnavailableStatefulSet is off by
 default in 1.36, so `maxUnavailable` is not heeded: one pod is updated at a time. What differs: pods are deleted with
 their uid as precondition, so a slow cache cannot delete a pod's successor; expectations are facts (see `expectations`);
-a claim that is to go with an earlier pod is looked at again until it is gone, where Kubernetes waits for whatever event
-comes next; a stored revision is compared as it is, without the defaults of a newer release.
+claims are watched, where Kubernetes has a lister of them and no handler (there a pod whose claim somebody deleted waits
+for whatever event comes next); a stored revision is compared as it is, without the defaults of a newer
+release.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client, key_of
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import AlreadyExists, ApiError, Conflict
-from steersman.controllers import history, owned, pods
+from steersman.controllers import claims, history, owned, pods
 from steersman.controllers.claims import Claims, in_range, ordinal_of, start, storage_matches, with_storage
 from steersman.controllers.expectations import Expectations
 from steersman.controllers.replicaset import new_pod
@@ -33,8 +34,6 @@ INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 BURST: Final = 500
 """Pods made in one reconcile, as of a ReplicaSet: two milliards of replicas must not be two milliards of pods in
 memory, as they are to Kubernetes. The first pod that is made wakes the StatefulSet for the rest."""
-LOOK_AGAIN: Final = 1.0
-"""Seconds between two looks at a claim that goes with an earlier pod."""
 
 
 class StatefulSet(Controller):
@@ -43,6 +42,7 @@ class StatefulSet(Controller):
     name = "statefulset"
     kind = KIND
     owns = (POD,)
+    watches: ClassVar[Mapping[str, Any]] = {claims.KIND: lambda claim: ()}
 
     @property
     def turn(self) -> type[Turn]:
@@ -50,26 +50,28 @@ class StatefulSet(Controller):
         return Turn
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """See `owned.woken`."""
-        return owned.woken(event, ("apps", "StatefulSet"), (POD_GK,))
+        """See `owned.woken`. A claim wakes the StatefulSet it is of, when it is gone, is going or changes owners."""
+        if event.key.gk != claims.GK:
+            return owned.woken(event, ("apps", "StatefulSet"), (POD_GK,))
+        if event.old is not None and event.new is not None and claims.matter(event.old) == claims.matter(event.new):
+            return ()
+        sets = find("stateful", event.key.namespace)
+        return [each.key for each in sets if claims.is_named(each.value, event.key.name)]
 
-    def reconcile(self, c: Client, key: Key) -> float | None:
-        """Brings pods and claims a step further, then the status. Returns seconds until it is to be called again, or
-        None. Raises what the API refused."""
+    def reconcile(self, c: Client, key: Key) -> None:
+        """Brings pods and claims a step further, then the status. Raises what the API refused."""
         if key.gk == POD_GK:
-            owned.adopt_orphan(c, c.get(key), KIND, is_member)
-            return None
+            owned.adopt_orphan(c, c.get(key), KIND, is_member, adopted=Expectations.adopted)
+            return
         sts = c.get(key)
         if sts is None:
             Expectations.forget(c, key)
-            return None
+            return
         revisions = history.mine(c, sts)
         facts = Expectations(c, key, sts["metadata"]["uid"])
-        mine = owned.claim(c, sts, POD, is_member)
+        mine = owned.claim(c, sts, POD, is_member, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, key.namespace)
-        turn = self.turn(c, sts, revisions, mine, facts)
-        turn.take()
-        return turn.again
+        self.turn(c, sts, revisions, mine, facts).take()
 
 
 def is_member(sts: Json, pod: Json) -> bool:
@@ -90,7 +92,6 @@ class Turn:
         self.collisions: int = self.before.get("collisionCount") or 0
         self.monotonic = sts["spec"].get("podManagementPolicy") != "Parallel"
         self.claims = Claims(c, sts)
-        self.again: float | None = None
         self._available: dict[str, bool] = {}
         self._ending = [pod["metadata"]["uid"] for pod in mine if self._is_terminating(pod)]
 
@@ -170,7 +171,6 @@ class Turn:
             return False
         if "uid" not in pod["metadata"]:
             if self.claims.is_stale(pod):
-                self.again = LOOK_AGAIN
                 return False
             self._create(pod)
             if self.monotonic:

@@ -98,6 +98,8 @@ SERVICES: Final = Index("services", ("", "Service"), (), _namespace)
 """The services of a namespace: a pod's event finds those that may choose it."""
 REPLICATIONS: Final = Index("replications", ("", "ReplicationController"), (), _namespace)
 """The ReplicationControllers of a namespace: a pod's event costs one look where there are none."""
+STATEFUL: Final = Index("stateful", ("apps", "StatefulSet"), (), _namespace)
+"""The StatefulSets of a namespace: a claim's event finds those it may be of."""
 OWNER: Final = Index("owner", None, ("meta",), _owner_uids)
 NODE: Final = Index("node", ("", "Pod"), ("node",), _node_name)
 
@@ -120,7 +122,7 @@ class StoreConfig:
 
     def __init__(
         self,
-        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES, SERVICES, REPLICATIONS),
+        indexes: tuple[Index, ...] = (OWNER, NODE, BUDGETS, NODES, QUOTAS, ADDRESSES, SERVICES, REPLICATIONS, STATEFUL),
         concrete: bool = False,
         canonical: Callable[[Object], int] | None = None,
         head_only: Callable[[GK], bool] = lambda gk: False,

@@ -159,6 +159,36 @@ def test_a_finalizer_that_nobody_removes():
     assert text == "ConfigMap default/a is being deleted, but nobody removes its finalizer 'example.com/zone'"
 
 
+def guarded(makes_it):
+    """An object that may go once nothing names it; the other one is its controller's own, or somebody else's."""
+    user = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "user", "namespace": "default"}}
+    users = {"v1/Secret": lambda secret: [key("a")]}
+
+    def guard(c, at):
+        found = c.get(at)
+        if found is None:
+            return
+        held = found.metadata.finalizers
+        secrets = c.list("v1/Secret", "default")
+        if makes_it and not found.metadata.deletionTimestamp and not secrets:
+            c.create(user)
+        if not found.metadata.deletionTimestamp and not held:
+            c.patch(at, {"metadata": {"finalizers": ["example.com/in-use"]}})
+        elif found.metadata.deletionTimestamp and held and not secrets:
+            c.patch(at, {"metadata": {"finalizers": None}})
+
+    objects = [config("a")] if makes_it else [config("a"), user]
+    return one(guard, *objects, watches=users).user("delete", lambda c: c.delete(key("a")))
+
+
+def test_what_is_protected_while_another_uses_it_is_no_leak():
+    sm.check(guarded(False)).assert_holds(complete=True)
+
+
+def test_what_waits_for_its_controllers_own_creature_is_a_leak():
+    assert "example.com/in-use" in message(guarded(True), "no leaked finalizer")
+
+
 def test_finalizers_of_kubernetes_wait_for_somebody_who_runs():
     claim = {
         "apiVersion": "v1",

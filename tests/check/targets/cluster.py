@@ -11,9 +11,10 @@ import steersman as sm
 from steersman.api.access.bootstrap import CLUSTER_INFO, KUBECONFIG, SIGNATURE
 from steersman.api.errors import ApiError
 from steersman.controllers.builtin import builtin
+from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
 from steersman.kernel.object import Key
-from tests.check.targets.making import LONG_AGO, named, web_pod
-from tests.controllers.test_accounts import PUBLISHED, REQUEST, SHOP, SYSTEM, account, role, secret
+from tests.check.targets.making import LONG_AGO, gone, holds, named, web_pod
+from tests.controllers.test_accounts import PUBLISHED, RBAC, REQUEST, SHOP, SYSTEM, account, role, secret
 from tests.controllers.test_policy_status import policy
 from tests.controllers.test_registration import CRD, SERVICE, TWO
 
@@ -35,7 +36,13 @@ def garbage() -> sm.Scenario:
 
     w.user("adopt", adopt)
     w.user("delete", lambda c: c.delete(owner))
-    return w.converges(lambda s: s.count(CONFIG) == 0)
+
+    def owned(s: sm.State) -> bool:
+        """Whatever is there has the owner that is there."""
+        refs = [ref for each in s.list(CONFIG) for ref in each.metadata.ownerReferences or ()]
+        return all(ref.uid == s[owner].metadata.uid for ref in refs)
+
+    return w.converges(owned)
 
 
 def namespace() -> sm.Scenario:
@@ -86,8 +93,9 @@ def tokens() -> sm.Scenario:
     w = sm.Scenario().run(*builtin("tokens-controller"))
     for each in (SYSTEM, PUBLISHED, account(), secret()):
         w.apply(each)
-    w.user("delete", lambda c: c.delete(Key("", "ServiceAccount", "default", "robot")))
-    return w.converges(lambda s: not s[SECRET])
+    robot = Key("", "ServiceAccount", "default", "robot")
+    w.user("delete", lambda c: c.delete(robot))
+    return w.converges(lambda s: bool(s[robot]) or not s[SECRET])
 
 
 def root_ca() -> sm.Scenario:
@@ -96,7 +104,12 @@ def root_ca() -> sm.Scenario:
         w.apply(each)
     key = Key("", "ConfigMap", "default", "kube-root-ca.crt")
     w.user("lose", lambda c: c.delete(key))
-    return w.converges(lambda s: s[key].data["ca.crt"] == "PEM")
+
+    def published(s: sm.State) -> bool:
+        pem = s[SOURCE].data[SOURCE_FIELD] if s[SOURCE] and SOURCE_FIELD in (s[SOURCE].data or {}) else ""
+        return not pem or s[key].data["ca.crt"] == pem
+
+    return w.converges(published)
 
 
 def aggregation() -> sm.Scenario:
@@ -106,7 +119,16 @@ def aggregation() -> sm.Scenario:
     part = w.apply(role("part", [pods], {"to": "all"}))
     w.apply(role("stays", [nodes], {"to": "all"}))
     w.user("drop", lambda c: c.delete(part))
-    return w.converges(lambda s: list(s[key].rules or ()) == [nodes])
+
+    def collected(s: sm.State) -> bool:
+        """The rules of all roles that the selector means."""
+        if gone(s, key) or not s[key].aggregationRule:
+            return True
+        labels = s[key].aggregationRule.clusterRoleSelectors[0].matchLabels or None
+        parts = [each for each in s.list(f"{RBAC}/ClusterRole", labels=labels) if each.metadata.name != key.name]
+        return list(s[key].rules or ()) == [rule for each in parts for rule in each.rules or ()]
+
+    return w.converges(collected)
 
 
 def quota() -> sm.Scenario:
@@ -115,7 +137,13 @@ def quota() -> sm.Scenario:
     w.apply(web_pod())
     w.user("add", lambda c: c.create(named("v1", "ConfigMap", "a")))
     w.user("delete", lambda c: c.delete(Key("", "Pod", "default", "web"), grace=0))
-    return w.converges(lambda s: dict(s[key].status.used or {}) == {"pods": "0", "count/configmaps": "1"})
+
+    def counted(s: sm.State) -> bool:
+        pods = [each for each in s.list("v1/Pod") if each.status.phase not in ("Succeeded", "Failed")]
+        used = {"pods": str(len(pods)), "count/configmaps": str(s.count(CONFIG))}
+        return gone(s, key) or dict(s[key].status.used or {}) == {name: used[name] for name in s[key].spec.hard or ()}
+
+    return w.converges(counted)
 
 
 def _request(*conditions: str, signer: str = "example.com/x") -> dict[str, Any]:
@@ -137,7 +165,7 @@ def signing() -> sm.Scenario:
     key = w.apply(_request(signer="kubernetes.io/kube-apiserver-client"))
     yes = {"conditions": [{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]}
     w.user("approve", lambda c: c.patch(key, {"status": yes}, "approval"))
-    return w.converges(lambda s: bool(s[key].status.certificate))
+    return w.converges(lambda s: holds(s[key], "Approved") != "True" or bool(s[key].status.certificate))
 
 
 def cleaning() -> sm.Scenario:
@@ -159,7 +187,7 @@ def token_cleaner() -> sm.Scenario:
     w.apply(SYSTEM)
     w.apply(_token(expiration=LONG_AGO))
     w.user("again", lambda c: c.create(_token("ghijkl", expiration=LONG_AGO)))
-    return w.converges(lambda s: s.count("v1/Secret") == 0)
+    return w.converges(lambda s: not any("expiration" in each.data for each in s.list("v1/Secret")))
 
 
 def signer() -> sm.Scenario:
@@ -170,7 +198,15 @@ def signer() -> sm.Scenario:
     key = w.apply(_token())
     w.apply(_token("ghijkl"))
     w.user("drop", lambda c: c.delete(key))
-    return w.converges(lambda s: set(s[CLUSTER_INFO].data) == {KUBECONFIG, f"{SIGNATURE}ghijkl"})
+    needed = {"token-id", "token-secret", "usage-bootstrap-signing"}
+
+    def signed(s: sm.State) -> bool:
+        """For each token that may sign, where there is something to be signed."""
+        ids = {each.metadata.name[-6:] for each in s.list("v1/Secret") if needed <= set(each.data)}
+        data = set(s[CLUSTER_INFO].data or ())
+        return KUBECONFIG not in data or data == {KUBECONFIG, *[f"{SIGNATURE}{each}" for each in ids]}
+
+    return w.converges(signed)
 
 
 def policies() -> sm.Scenario:

@@ -7,7 +7,7 @@ from typing import Any
 import steersman as sm
 from steersman.controllers.builtin import builtin
 from steersman.kernel.object import Key
-from tests.check.targets.making import named, web_pod
+from tests.check.targets.making import PODS, gone, holds, named, web_pod
 from tests.controllers.services import node, running, service
 
 SLICES = "discovery.k8s.io/v1/EndpointSlice"
@@ -27,22 +27,39 @@ def _served(controller: str) -> sm.Scenario:
 
 def _ready(s: sm.State) -> Any:
     """The readiness of the endpoints in all slices."""
-    return [(each.addresses[0], each.conditions.ready) for one in s.list(SLICES) for each in one.get("endpoints") or ()]
+    slices = s.list(SLICES, namespace="default")
+    return [(each.addresses[0], each.conditions.ready) for one in slices for each in one.get("endpoints") or ()]
+
+
+def _serving(s: sm.State, terminating: bool) -> list[tuple[str, bool]]:
+    """(address, whether it is ready) of the pods of the Service that there is."""
+    if gone(s, WEB) or not s[WEB].spec.selector:
+        return []
+    found = s.list(PODS, labels=s[WEB].spec.selector)
+    running = [pod for pod in found if pod.status.podIP and pod.status.phase == "Running"]
+    going = {pod.metadata.name for pod in running if "deletionTimestamp" in pod.metadata}
+    left = [pod for pod in running if terminating or pod.metadata.name not in going]
+    return [(pod.status.podIP, holds(pod, "Ready") == "True" and pod.metadata.name not in going) for pod in left]
 
 
 def endpoints() -> sm.Scenario:
     w = _served("endpoints-controller")
 
     def follows(s: sm.State) -> bool:
+        if s[WEB] and not s[WEB].spec.selector:
+            return True
         subsets = s[HAND].subsets or ()
-        return len(subsets) == 1 and not subsets[0].get("addresses") and len(subsets[0].notReadyAddresses) == 1
+        ready = [(each.ip, True) for one in subsets for each in one.addresses or ()]
+        return ready + [(each.ip, False) for one in subsets for each in one.notReadyAddresses or ()] == _serving(
+            s, False
+        )
 
     return w.converges(follows)
 
 
 def endpointslice() -> sm.Scenario:
     w = _served("endpointslice-controller")
-    return w.converges(lambda s: _ready(s) == [("10.1.0.1", False)])
+    return w.converges(lambda s: not s[WEB].spec.selector or _ready(s) == _serving(s, True))
 
 
 def mirroring() -> sm.Scenario:
@@ -51,7 +68,13 @@ def mirroring() -> sm.Scenario:
     subset = {"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}]}
     w.apply(named("v1", "Endpoints", subsets=[subset]))
     w.user("move", lambda c: c.patch(HAND, {"subsets": [{**subset, "addresses": [{"ip": "10.1.2.4"}]}]}))
-    return w.converges(lambda s: _ready(s) == [("10.1.2.4", True)])
+
+    def mirrored(s: sm.State) -> bool:
+        """What the hand says; the slices of Endpoints that are gone are the garbage collector's."""
+        said = [(each.ip, True) for one in s[HAND].subsets or () for each in one.addresses or ()]
+        return gone(s, HAND) or _ready(s) == ([] if gone(s, WEB) else said)
+
+    return w.converges(mirrored)
 
 
 def _block(name: str = "kubernetes", block: str = "10.96.0.0/12") -> dict[str, Any]:
@@ -60,10 +83,16 @@ def _block(name: str = "kubernetes", block: str = "10.96.0.0/12") -> dict[str, A
 
 def service_cidr() -> sm.Scenario:
     w = sm.Scenario().run(*builtin("service-cidr-controller"))
-    kept = w.apply(_block())
+    w.apply(_block())
     more = w.apply(_block("more", "10.8.0.0/16"))
     w.user("delete", lambda c: c.delete(more))
-    return w.converges(lambda s: not s[more] and [each.status for each in s[kept].status.conditions or ()] == ["True"])
+
+    def ready(s: sm.State) -> bool:
+        """Those there are; what is deleted goes away."""
+        there = s.list("networking.k8s.io/v1/ServiceCIDR")
+        return all(holds(each, "Ready") == "True" and "deletionTimestamp" not in each.metadata for each in there)
+
+    return w.converges(ready)
 
 
 def addresses() -> sm.Scenario:
@@ -74,7 +103,8 @@ def addresses() -> sm.Scenario:
     w.user("delete", lambda c: c.delete(WEB))
 
     def of_those_there(s: sm.State) -> bool:
-        return [each.metadata.name for each in s.list("networking.k8s.io/v1/IPAddress")] == ["10.96.0.10"]
+        held = sorted(each.spec.clusterIP for each in s.list("v1/Service") if each.spec.clusterIP)
+        return [each.metadata.name for each in s.list("networking.k8s.io/v1/IPAddress")] == held
 
     return w.converges(of_those_there)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import steersman as sm
+from steersman.api.client import key_of
 from steersman.controllers.builtin import builtin
 from steersman.kernel.object import Key
-from tests.check.targets.making import named, web_pod
+from tests.check.targets.making import gone, named, web_pod
 from tests.controllers import test_resourceclaims as devices
 from tests.controllers.test_volumes import CLAIM, VOLUME, claim, pod, volume
 
 POD = Key("", "Pod", "default", "p")
 CLAIMS = "v1/PersistentVolumeClaim"
+TEMPLATES = "resource.k8s.io/v1/ResourceClaimTemplate"
+STORAGE = "storage.k8s.io/v1"
 
 
 def binder() -> sm.Scenario:
@@ -25,7 +31,30 @@ def binder() -> sm.Scenario:
         return len([each for each in s.list(CLAIMS) if (each.get("spec") or {}).get("volumeName") == "v"]) <= 1
 
     w.always("one claim a volume", one_each)
-    return w.converges(lambda s: not s[CLAIM] and s[VOLUME].status.phase in ("Bound", "Released"))
+
+    def both_say_so(s: sm.State) -> bool:
+        """A volume is bound to the claim that it names, and released when that is gone; none waits that one fits."""
+        if gone(s, VOLUME):
+            return True
+        holder = s[VOLUME].spec.claimRef
+        bound = [each for each in s.list(CLAIMS) if holder and each.metadata.uid == holder.uid]
+        if not bound:
+            return s[VOLUME].status.phase == ("Released" if holder else "Available") and (holder or not _wanted(s))
+        return s[VOLUME].status.phase == bound[0].status.phase == "Bound" and bound[0].spec.volumeName == "v"
+
+    return w.converges(both_say_so)
+
+
+def _wanted(s: sm.State) -> bool:
+    """Whether a claim waits that the volume fits."""
+    offer = s[VOLUME].spec
+    return any(
+        not gone(s, key_of(each))
+        and each.spec.accessModes == offer.accessModes
+        and each.spec.storageClassName == (offer.storageClassName or "")
+        and each.spec.resources.requests.storage == offer.capacity.storage
+        for each in s.list(CLAIMS)
+    )
 
 
 def ephemeral() -> sm.Scenario:
@@ -34,37 +63,47 @@ def ephemeral() -> sm.Scenario:
     w.apply(web_pod("p", volumes=[{"name": "d", "ephemeral": {"volumeClaimTemplate": template}}]))
     key = Key("", "PersistentVolumeClaim", "default", "p-d")
     w.user("lose", lambda c: c.delete(key))
-    return w.converges(lambda s: bool(s[key]))
+    return w.converges(lambda s: gone(s, POD) or bool(s[key]))
 
 
 def claim_protection() -> sm.Scenario:
     w = sm.Scenario().run(*builtin("persistentvolumeclaim-protection-controller"))
     w.apply(claim())
-    kept = w.apply(claim("kept"))
+    w.apply(claim("kept"))
     w.apply(pod())
     w.user("delete", lambda c: c.delete(CLAIM))
     w.user("end", lambda c: c.delete(POD, grace=0))
-    return w.converges(lambda s: not s[CLAIM] and s[kept].metadata.finalizers)
+    return w.converges(lambda s: _protected(s, CLAIMS, lambda claim: claim.metadata.name == "c" and bool(s[POD])))
+
+
+def _protected(s: sm.State, kind: str, used: Callable[[Any], bool]) -> bool:
+    """All of a kind have their finalizer, and of those that are to go only the ones in use are there."""
+    there = s.list(kind)
+    going = [each for each in there if "deletionTimestamp" in each.metadata]
+    return all(each.metadata.finalizers for each in there) and all(used(each) for each in going)
 
 
 def volume_protection() -> sm.Scenario:
     w = sm.Scenario().run(*builtin("persistentvolume-protection-controller"))
     w.apply(volume())
-    kept = w.apply(volume("kept"))
+    w.apply(volume("kept"))
     w.user("delete", lambda c: c.delete(VOLUME))
-    return w.converges(lambda s: not s[VOLUME] and s[kept].metadata.finalizers)
+    return w.converges(lambda s: _protected(s, "v1/PersistentVolume", lambda volume: False))
 
 
 def attributes() -> sm.Scenario:
     w = sm.Scenario().run(*builtin("volumeattributesclass-protection-controller"))
     fields = {"driverName": "d", "parameters": {"a": "b"}}
-    key, kept = [
-        w.apply(named("storage.k8s.io/v1", "VolumeAttributesClass", name, "", **fields)) for name in ("gold", "kept")
-    ]
+    key, _ = [w.apply(named(STORAGE, "VolumeAttributesClass", name, "", **fields)) for name in ("gold", "kept")]
     w.apply(claim(volumeAttributesClassName="gold"))
     w.user("delete", lambda c: c.delete(key))
     w.user("free", lambda c: c.delete(CLAIM))
-    return w.converges(lambda s: not s[key] and s[kept].metadata.finalizers)
+
+    def protected(s: sm.State) -> bool:
+        named_ = {each.spec.volumeAttributesClassName for each in s.list(CLAIMS)}
+        return _protected(s, f"{STORAGE}/VolumeAttributesClass", lambda class_: class_.metadata.name in named_)
+
+    return w.converges(protected)
 
 
 def resource_claims() -> sm.Scenario:
@@ -76,6 +115,8 @@ def resource_claims() -> sm.Scenario:
 
     def told(s: sm.State) -> bool:
         """The pod that goes on has its claim, and says which."""
+        if gone(s, stays) or s[stays].status.phase == "Failed" or not s.count(TEMPLATES):
+            return True
         names = {each.resourceClaimName for each in s[stays].status.resourceClaimStatuses or ()}
         return len(names) == 1 and names <= {each.metadata.name for each in s.list(devices.CLAIM)}
 

@@ -87,7 +87,7 @@ class Judge:
         if self.wants(convergence.ABOUT.name):
             yield from self.found(convergence.ABOUT.name, convergence.wrong(world, ended), way, cycle)
         if self.wants(finalizer.ABOUT.name):
-            yield from self.found(finalizer.ABOUT.name, finalizer.wrong(system, store), way, cycle)
+            yield from self.found(finalizer.ABOUT.name, finalizer.wrong(world), way, cycle)
         if self.wants(orphan.ABOUT.name) and orphan.collects(system):
             yield from self.found(orphan.ABOUT.name, orphan.wrong(store), way, cycle)
         yield from self._probed(world, way)
