@@ -59,9 +59,11 @@ class Gate(NamedTuple):
 GATES = {
     "3x3": Gate(3, 3, {"atomic": True}, 1),
     "10x3": Gate(10, 3, {"atomic": True}, 10),
+    "3x3 writes": Gate(3, 3, {"by_write": True}, None),
+    "10x3 writes": Gate(10, 3, {"by_write": True}, 10),
     "3x2 calls": Gate(3, 2, {}, None),
     "1x3 calls": Gate(1, 3, {}, None),
-    "1x2 lag": Gate(1, 2, {"lag": 1, "crashes": 1, "conflicts": 1}, 60),
+    "1x2 lag": Gate(1, 2, {"by_write": True, "lag": 1, "crashes": 1, "conflicts": 1}, 60),
 }
 
 

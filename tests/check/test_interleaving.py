@@ -4,6 +4,8 @@ import pytest
 
 import steersman as sm
 from steersman.check.explore import Bounds, Explorer
+from steersman.check.follow import Follower
+from steersman.check.search import Walker
 from steersman.kernel.transition import apply, enabled
 from tests.check.models import config, controller, key
 
@@ -48,6 +50,32 @@ def test_a_lost_update_is_found_between_two_calls():
 
 def test_whole_reconciles_cannot_show_it():
     Explorer(two_counters(careful=False), Bounds(atomic=True)).run().assert_holds(complete=True)
+
+
+def test_a_write_with_its_reads_shows_what_a_cache_that_lags_lets_it_read():
+    """What is read with the write that follows is as old as the cache, and no older."""
+    Explorer(two_counters(careful=False), Bounds(by_write=True)).run().assert_holds(complete=True)
+    verdict = Explorer(two_counters(careful=False), Bounds(by_write=True, lag=1)).run()
+    (violation,) = [v for v in verdict.violations if v.kind == "converges"]
+    Follower(Explorer(two_counters(careful=False), Bounds(lag=1)), violation.schedule).run()
+    assert {action.op for action in violation.actions} <= {"run", "cont", "deliver"}
+    walked = Walker(Explorer(two_counters(careful=False), Bounds(by_write=True, lag=1)), 40, 0).run()
+    (violation,) = [v for v in walked.violations if v.kind == "converges"]
+    assert {action.op for action in violation.actions} <= {"run", "cont", "deliver"}
+
+
+@pytest.mark.parametrize("fault", ["crashes", "conflicts", "errors", "lost_replies"])
+def test_faults_befall_each_write_where_writes_are_steps(fault):
+    """Those of every write of the calls as steps, and no others."""
+    ops = {"crashes": "crash", "conflicts": "conflict", "errors": "error", "lost_replies": "lose-reply"}
+    found = []
+    for by_write in (False, True):
+        bounds = Bounds(by_write=by_write, **{fault: 1})
+        explorer = Explorer(two_counters(careful=True), bounds, settle=False, clusters=False, sleep=False)
+        explorer.run()
+        actions = explorer.graph.actions
+        found.append({action.label for action in actions if action.op == ops[fault]})
+    assert found[0] == found[1] and found[0]
 
 
 def test_a_resource_version_prevents_it():

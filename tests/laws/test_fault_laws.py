@@ -23,7 +23,7 @@ NUMBERS = {
 
 
 def graph(make, **bounds):
-    explorer = Explorer(make(), Bounds(**bounds), settle=False, clusters=False)
+    explorer = Explorer(make(), Bounds(**bounds), settle=False, clusters=False, lazy=False)
     explorer.run()
     return explorer.graph
 

@@ -84,7 +84,7 @@ def test_memos_change_nothing_where_time_counts(table, users, switches):
 
 # -- reductions of the graph: fewer states, the same verdict and the same ends -------------------------------------
 
-REDUCTIONS = ("settle", "clusters", "sleep", "symmetry")
+REDUCTIONS = ("settle", "clusters", "sleep", "symmetry", "lazy")
 WHOLE = dict.fromkeys(REDUCTIONS, False)
 FAULTS = [
     {},
@@ -95,6 +95,9 @@ FAULTS = [
     {"atomic": True, "crashes": 1},
     {"lag": 1, "crashes": 1},
     {"lag": 2},
+    {"by_write": True, "crashes": 1, "conflicts": 1},
+    {"by_write": True, "lag": 1},
+    {"by_write": True, "lag": 2, "conflicts": 1},
 ]
 
 
@@ -117,7 +120,7 @@ def reduced(make, bounds, limit=4_000):
 def replays(scenario, found, bounds):
     """What a reduced search reports is a run of the whole system."""
     for violation in found.explorer.verdict.violations:
-        explorer = Explorer(scenario, Bounds(**bounds))
+        explorer = Explorer(scenario, Bounds(**{**bounds, "by_write": False}))
         explorer.assume_reads(found.explorer.verdict.reads)
         Follower(explorer, violation.schedule).run()  # raises where a step is not possible
 

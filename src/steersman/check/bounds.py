@@ -19,6 +19,8 @@ class Bounds:
     """Caches lag tree by tree (`kernel.view.Cursors`)."""
     atomic: bool
     """Whole reconciles are single steps: nothing happens between two calls of one."""
+    by_write: bool
+    """A write and the reads before it are a single step: a reconcile reads when it is about to write."""
     faults: dict[str, int]
     """Budgets by the names of the catalogue (`kernel.faults`), those that are 0 too."""
     max_states: int | None
@@ -43,6 +45,8 @@ class Bounds:
                 out[OPTIONS[name].shown] = number
         if self.atomic:
             out["granularity"] = "whole reconciles"
+        elif self.by_write:
+            out["granularity"] = "writes, with the reads before them"
         for name in OPTIONS:
             value = getattr(self, name, None) if name in CUTTING else None
             if value is not None:

@@ -79,7 +79,7 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
         scenario = _started(scenario, values["from_"])
     schedule = None if session is None else session.replay
     if schedule is not None:
-        values |= schedule.bounds
+        values |= {**schedule.bounds, "by_write": False}  # schedules are of single calls
     walking = (values["walks"], values["seed"], _strategy(values), values["workers"])
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
-from steersman.api.controller import place_of
 from steersman.check import memory, rest
 from steersman.check.alike import likeness
 from steersman.check.bounds import Bounds as Bounds
@@ -20,8 +19,10 @@ from steersman.check.graph import NONE, Graph, Recurrence
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
 from steersman.check.properties.removals import Removals
+from steersman.check.reduce.lazy import Lazy
+from steersman.check.reduce.paths import in_calls
 from steersman.check.reduce.reducer import Reducer
-from steersman.check.scenario import Property, Scenario, ScenarioError, State
+from steersman.check.scenario import Property, Scenario, State, judge
 from steersman.check.sets import Backwards
 from steersman.check.verdict import Verdict, Violation, plural, said
 from steersman.kernel.action import NO_KEY, Action
@@ -60,6 +61,7 @@ class Explorer:
         clusters: bool = True,
         sleep: bool = True,
         symmetry: bool = True,
+        lazy: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
         comparing: bool = True,
@@ -76,7 +78,8 @@ class Explorer:
         faults = [number for name, number in self.bounds.faults.items() if name not in EVENTS]
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
-        self._switches |= {"settle": settle, "clusters": clusters, "sleep": sleep, "symmetry": symmetry}
+        reductions = {"settle": settle, "clusters": clusters, "sleep": sleep, "symmetry": symmetry, "lazy": lazy}
+        self._switches |= reductions
         self._switches["recall"] = recall
         self.progress = progress
         self.write_memo = write_memo
@@ -88,6 +91,7 @@ class Explorer:
             trees=self.bounds.trees,
             budgets=self.bounds.faults,
             atomic=self.bounds.atomic,
+            by_write=self.bounds.by_write,
             twice=twice,
             memo=read_memo,
             vary=backwards if len(backwards) else nullcontext,
@@ -98,7 +102,7 @@ class Explorer:
         self._memory = memory.limit(self.bounds.max_memory)
         self._reported_at = time.perf_counter()
         self._expanded = 0
-        self.reducer = Reducer(self.system, settle=settle, clusters=clusters, sleep=sleep, symmetry=symmetry)
+        self.reducer = Reducer(self.system, settle=settle, clusters=clusters, sleep=sleep, symmetry=symmetry, lazy=lazy)
         self._memos = tuple([name for name, on in names.items() if on])
         self.verdict.reductions = (*self._memos, *self.reducer.names)
         self.graph = Graph()
@@ -205,7 +209,7 @@ class Explorer:
         graph, verdict, reducer = self.graph, self.verdict, self.reducer
         first = self.scenario.world(self.system)
         settled = reducer.settle(first)
-        number, _ = self._add(first, NONE, graph.action(START_ACTION))
+        number, _ = self._add(first, NONE, graph.action(START_ACTION), -1)
         reducer.note(number, settled)
         queue: deque[tuple[int, int, World]] = deque([(number, 0, first)])
         self._watch(first, number)
@@ -259,7 +263,7 @@ class Explorer:
             if len(findings) != len(self._seen_findings):
                 self._report(number, action)
             changes = reducer.step(number, world, action, after)
-            target, new = self._settled(after, number, taken)
+            target, new = self._settled(after, world, number, taken)
             reducer.done(number, world, action, target, after, changes)
             if len(findings) != len(self._seen_findings):
                 self._report(number, action, *reducer.looked())
@@ -270,26 +274,29 @@ class Explorer:
                 self._watch(after, target)
                 queue.append((target, depth + 1, after))
 
-    def _settled(self, world: World, parent: int, action: int) -> tuple[int, bool]:
+    def _settled(self, world: World, old: World, parent: int, action: int) -> tuple[int, bool]:
         """Settles a new world and adds it; what a world like it led to is known without."""
         reducer = self.reducer
+        turn = reducer.turn_after(parent, self.graph.actions[action])
         if not reducer.settler or not (world.pending or world.flights):
-            return self._add(world, parent, action)
-        before = fingerprint(world)
+            return self._add(world, parent, action, turn)
+        plain = fingerprint(world)
+        before = plain + Lazy.identity(turn)
         known = reducer.found(parent, before, world)
         if known is not None:
             return known, False
-        settled = reducer.settle(world)
-        target, new = self._add(world, parent, action)
+        settled = reducer.settle(world, old)
+        target, new = self._add(world, parent, action, turn, None if settled else plain)
         reducer.note(target, settled)
         reducer.leads(before, target, new)
         return target, new
 
-    def _add(self, world: World, parent: int, action: int) -> tuple[int, bool]:
+    def _add(self, world: World, parent: int, action: int, turn: int, plain: int | None = None) -> tuple[int, bool]:
+        """Adds a world to the graph; `plain`: its fingerprint, if it is known."""
         reducer = self.reducer
         store = self._stores.setdefault(reducer.contents(world), len(self._stores))
-        number, new = self.graph.add(reducer.identity(world), parent, action, store)
-        reducer.met(parent, number, new, world)
+        number, new = self.graph.add(reducer.identity(world, turn, plain), parent, action, store)
+        reducer.met(parent, number, new, world, turn)
         return number, new
 
     def _limit(self, start: float, waiting: int) -> str:
@@ -334,9 +341,8 @@ class Explorer:
                 state = State(self.reducer.claimed(prop.name, world.store), self.scenario.kinds, world.outside)
                 wrong = judge(prop, state)
                 if wrong is not None:
-                    self.verdict.violations.append(
-                        Violation("always", prop.name, wrong, tuple(self.graph.path(number)))
-                    )
+                    way = in_calls(self.scenario, self.system, self.graph.path(number))
+                    self.verdict.violations.append(Violation("always", prop.name, wrong, way))
 
     def _report(self, number: int, *actions: Action) -> None:
         """Notes what went wrong in the controllers on the last steps."""
@@ -409,6 +415,7 @@ class Explorer:
         when it is larger than this one, or breaks something itself."""
         bounds = Bounds(
             atomic=self.bounds.atomic or not faulty,
+            by_write=self.bounds.by_write and faulty,
             max_states=max(LEAST_UNDISTURBED, len(self.graph) + 1),
             max_seconds=self.bounds.max_seconds,
             max_memory=self.bounds.max_memory,
@@ -484,16 +491,3 @@ def ending_differently(ways: Sequence[Sequence[Action]]) -> Violation:
     """The violation of confluence; `ways`: one to each end."""
     message = f"fair runs end in {len(ways)} different states"
     return Violation("confluence", "confluence", message, tuple(ways[0]), other=tuple(ways[1]))
-
-
-def judge(prop: Property, state: State) -> str | None:
-    """Why a property does not hold in a state; None when it does. Raises `ScenarioError` when it cannot be told."""
-    if prop.holds is None:
-        return None
-    try:
-        return None if prop.holds(state) else f"{prop.name!r} is false"
-    except Exception as error:
-        raise ScenarioError(
-            f"property {prop.name!r} failed: {type(error).__name__}: {error} ({place_of(error)}); a field that may be "
-            "missing reads as ABSENT when it is read as an attribute"
-        ) from error

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from steersman.check import rest
-from steersman.check.explore import Explorer, judge
+from steersman.check.explore import Explorer
 from steersman.check.graph import item_of
 from steersman.check.properties import convergence
-from steersman.check.scenario import State
+from steersman.check.scenario import State, judge
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY

@@ -368,6 +368,6 @@ def _unstack(stack: list[int], on_stack: bytearray, root: int) -> list[int]:
 
 def item_of(action: Action) -> Any:
     """Who moves in an action: the unit of fairness."""
-    if action.op in ("run", "cont", "call", "commit"):
+    if action.op in ("run", "cont", "turn", "call", "commit"):
         return ("item", action.who, action.key)
     return (action.op, action.who, action.key)

@@ -451,3 +451,16 @@ def _documents(source: Any) -> list[dict[str, Any]]:
             )
         out.extend(document["items"] if document.get("kind") == "List" and "items" in document else [document])
     return out
+
+
+def judge(prop: Property, state: State) -> str | None:
+    """Why a property does not hold in a state; None when it does. Raises `ScenarioError` when it cannot be told."""
+    if prop.holds is None:
+        return None
+    try:
+        return None if prop.holds(state) else f"{prop.name!r} is false"
+    except Exception as error:
+        raise ScenarioError(
+            f"property {prop.name!r} failed: {type(error).__name__}: {error} ({place_of(error)}); a field that may be "
+            "missing reads as ABSENT when it is read as an attribute"
+        ) from error

@@ -7,11 +7,13 @@ is minimised by lenient replay. Who goes first is told by `strategies`.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from steersman.check.alike import likeness
-from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently, judge
-from steersman.check.scenario import Property, State
+from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently
+from steersman.check.reduce.paths import in_calls
+from steersman.check.scenario import Property, State, judge
 from steersman.check.shrink import minimise, replay
 from steersman.check.strategies import Draw, Strategy
 from steersman.check.verdict import Verdict, Violation, said
@@ -68,7 +70,7 @@ class Walker:
         if verdict.incomplete == "random walks":
             verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.reads = self.explorer.reads()
-        self.explorer.ways.extend(self.ends.values())
+        self.explorer.ways.extend([self._in_calls(way) for way in self.ends.values()])
         self._count()
         return verdict
 
@@ -257,6 +259,11 @@ class Walker:
                 if not self.explorer.defaults.ignores(finding):
                     self._add(key, Violation("finding", kind, said(finding), tuple(taken)))
 
+    def _in_calls(self, way: Sequence[Action]) -> tuple[Action, ...]:
+        return in_calls(self.explorer.scenario, self.explorer.system, way)
+
     def _add(self, key: str, violation: Violation) -> None:
+        violation.actions = self._in_calls(violation.actions)
+        violation.other = self._in_calls(violation.other)
         self.explorer.verdict.violations.append(violation)
         self._noted.append((key, violation))

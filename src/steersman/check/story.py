@@ -218,6 +218,8 @@ def _moved(world: World, loop: int, action: Action) -> tuple[str, tuple[int, ...
 def _plain(action: Action, world: World) -> str:
     if action.op == "run":
         return f"{action.who} starts to reconcile {name_of(action.key)}"
+    if action.op == "turn":
+        return f"{action.who} reconciles {name_of(action.key)} up to its next write"
     if action.op in ACTS:
         return world.system.acts[action.op].says(action.key, action.number)
     if action.op in SAYS:

@@ -13,8 +13,8 @@ NO_KEY: Final = Key("", "", "", "")
 class Action(NamedTuple):
     """One transition. `op` is one of
 
-    `run` (take an item from the work queue), `cont` (perform the next call of a reconcile in flight), `call` and
-    `commit` (the two halves of a write behind a webhook), `deliver`
+    `run` (take an item from the work queue), `cont` (perform the next call of a reconcile in flight), `turn` (both, up
+    to and with the next write), `call` and `commit` (the two halves of a write behind a webhook), `deliver`
     (one event to a lagging view), `fire` (a timer), `user`, `advance` (a component), or a fault or what ends one: see
     `kernel.faults`.
     """
@@ -25,7 +25,7 @@ class Action(NamedTuple):
     key: Key = NO_KEY
     """The item; the kind (its name is "") where a view of it is meant."""
     number: int = 0
-    """cont, call, commit and the faults of a call: which of the reconcile, from 1; what befalls objects: how."""
+    """cont, turn, call, commit and the faults of a call: which of the reconcile, from 1; what befalls objects: how."""
 
     @property
     def label(self) -> str:

@@ -66,6 +66,7 @@ class System:
         budgets: Mapping[str, int] = NOTHING,
         persistent: bool = True,
         atomic: bool = False,
+        by_write: bool = False,
         backoff: Callable[[int], int] | None = None,
         draw: Callable[[World, Any], str] | None = None,
         external: Callable[..., Any] | None = None,
@@ -95,8 +96,8 @@ class System:
         """Whether a view can be behind the head."""
         self.persistent = persistent
         """Keep old worlds intact: the store is forked before it is written to."""
-        self.atomic = atomic
-        """A reconcile is one Action."""
+        self.atomic, self.by_write = atomic, by_write
+        """A reconcile is one Action; what a reconcile does up to its next write, and that, is one, a `turn`."""
         self.backoff = backoff
         """Failures of an item so far → microseconds until it is tried again; None: at any time (check)."""
         self.draw = draw or draw_smallest

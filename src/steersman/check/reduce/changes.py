@@ -93,7 +93,7 @@ class Log:
         if not self._indexes:
             self._indexes = {index.name: index for index in after.store.config.indexes}
         loops = self.system.loops
-        known = action.op in ("run", "cont", "call", "commit", "conflict")
+        known = action.op in ("run", "cont", "turn", "call", "commit", "conflict")
         actor = self.system.loop_index(action.who) if known else -1
         item = (actor, action.key) if known else None
         head = Watched.of(after.store, self.looked.append)

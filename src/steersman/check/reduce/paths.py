@@ -1,18 +1,36 @@
 """Ways through a reduced graph, as ways through the whole one.
 
 A search that settles leaves out reconciles that change nothing, so its paths lead to worlds in which these are still on
-a queue. That makes no difference but at rest, and where a cycle closes: there they are put in.
+a queue. That makes no difference but at rest, and where a cycle closes: there they are put in. Turns (see
+`kernel.transition`) become the calls they consist of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
+from steersman.check.scenario import Scenario
 from steersman.kernel.action import Action
-from steersman.kernel.transition import apply, enabled
+from steersman.kernel.system import System
+from steersman.kernel.transition import apply, calls, enabled
 from steersman.kernel.world import Item, World
 
+GOING_ON: Final = ("run", "cont", "turn")
+"""Steps of a reconcile that can be left out."""
+
 Settle = Callable[[World], object]
+
+
+def in_calls(scenario: Scenario, system: System, actions: Iterable[Action]) -> tuple[Action, ...]:
+    """A way from the first world on, with the single calls in the place of turns."""
+    if not system.by_write:
+        return tuple(actions)
+    world, out = scenario.world(system), list[Action]()
+    for action in actions:
+        out += calls(world, action)
+        world = apply(world, action)
+    return tuple(out)
 
 
 class Way:
@@ -30,10 +48,10 @@ class Way:
         for action in actions:
             if action.op == "fire":  # the timer may have been set by what was left out
                 taken += self._catch_up(action)
+            taken += calls(self.real, action)
             self.real = apply(self.real, action)
             self.small = apply(self.small, action)
             self._settle(self.small)
-            taken.append(action)
         return [*taken, *self._catch_up()] if to_rest else taken
 
     def _catch_up(self, only: Action | None = None) -> list[Action]:
@@ -43,17 +61,16 @@ class Way:
         while moved:
             moved = False
             for action in enabled(self.real):
-                item = (self.real.system.loop_index(action.who), action.key) if action.op in ("run", "cont") else None
+                item = (self.real.system.loop_index(action.who), action.key) if action.op in GOING_ON else None
                 ours = only is None or (action.who, action.key) == (only.who, only.key)
-                if item is not None and ours and self._is_owed(item, action.op):
+                if item is not None and ours and self._is_owed(item):
+                    out += calls(self.real, action)
                     self.real = apply(self.real, action)
-                    out.append(action)
                     moved = True
                     break
         return out
 
-    def _is_owed(self, item: Item, op: str) -> bool:
+    def _is_owed(self, item: Item) -> bool:
         small = self.small
-        if op == "cont":
-            return item not in small.flights
-        return item not in small.pending and item not in small.flights
+        begun = item in self.real.flights
+        return item not in small.flights and (begun or item not in small.pending)

@@ -8,12 +8,14 @@ from contextlib import suppress
 from steersman.check.graph import Graph
 from steersman.check.reduce.changes import Change, Log
 from steersman.check.reduce.clusters import Clusters
+from steersman.check.reduce.lazy import Lazy
 from steersman.check.reduce.paths import Way
 from steersman.check.reduce.settle import Settler
 from steersman.check.reduce.sleep import Sleeper, Step
 from steersman.check.reduce.symmetry import Symmetry
 from steersman.kernel.action import Action
 from steersman.kernel.fingerprint import fingerprint
+from steersman.kernel.object import MASK
 from steersman.kernel.store import Store
 from steersman.kernel.system import System
 from steersman.kernel.transition import enabled
@@ -31,6 +33,7 @@ class Reducer:
         clusters: bool = True,
         sleep: bool = True,
         symmetry: bool = True,
+        lazy: bool = True,
     ) -> None:
         self.system = system
         self.symmetry = Symmetry(system) if symmetry and Symmetry.suits(system) else None
@@ -40,6 +43,7 @@ class Reducer:
         self.clusters = Clusters(system, self.log) if clusters and Clusters.suits(system) else None
         self.settler = Settler(system, self.log) if settle and Settler.suits(system) else None
         self.sleeper = Sleeper(system, self.log) if sleep and Sleeper.suits(system) else None
+        self.lazy = Lazy(system, self.settle) if lazy and Lazy.suits(system) else None
         self.known: dict[int, int] = {}
         """The state that a world led to, by its fingerprint before anything was settled in it."""
         self.rounds = 0
@@ -49,6 +53,8 @@ class Reducer:
         """The reductions in force."""
         parts = {"settle": self.settler, "clusters": self.clusters, "sleep": self.sleeper}
         names = [name for name, part in parts.items() if part is not None]
+        if self.lazy is not None:
+            names.append("lazy off (map_event looks past the caches)" if self.lazy.unfit else "lazy")
         if self.symmetry is not None:
             names.append(f"symmetry off ({self.symmetry.unfit})" if self.symmetry.unfit else "symmetry")
         return tuple(names)
@@ -60,16 +66,26 @@ class Reducer:
             log.collapsed = self.symmetry.collapsed
         return log
 
-    def identity(self, world: World) -> int:
-        """What a world is known by."""
-        return self.symmetry.identity(world) if self.symmetry else fingerprint(world)
+    def identity(self, world: World, turn: int, plain: int | None = None) -> int:
+        """What a world is known by; `turn`: see `turn_after`; `plain`: its fingerprint, if it is known."""
+        if self.symmetry:
+            found = self.symmetry.identity(world)
+        else:
+            found = fingerprint(world) if plain is None else plain
+        return (found + Lazy.identity(turn)) & MASK
+
+    def turn_after(self, state: int, action: Action) -> int:
+        """Whose turn it is after an action of a state; -1: everybody's."""
+        return -1 if self.lazy is None else self.lazy.turn_after(state, action)
 
     def contents(self, world: World) -> int:
         """What there is in a world is known by."""
         return self.symmetry.contents(world) if self.symmetry else world.contents
 
-    def met(self, parent: int, state: int, new: bool, world: World) -> None:
-        """Hears by which world a state was found."""
+    def met(self, parent: int, state: int, new: bool, world: World, turn: int) -> None:
+        """Hears by which world a state was found, and whose turn it is in it."""
+        if new and turn >= 0 and self.lazy is not None:
+            self.lazy.begins(state, turn)
         if self.symmetry is not None and self.fit:
             self.symmetry.met(parent, state, new, world)
 
@@ -94,6 +110,7 @@ class Reducer:
         if self.clusters is not None:
             self.clusters = self.clusters.anew(self.log) if Clusters.suits(self.system) else None
         self.sleeper = Sleeper(self.system, self.log) if self.sleeper else None
+        self.lazy = self.lazy.again() if self.lazy else None
         self.known.clear()
 
     def attend(self) -> None:
@@ -103,9 +120,11 @@ class Reducer:
 
     def step(self, state: int, before: World, action: Action, after: World) -> list[Change]:
         """Hears of every transition that is executed; what it changed."""
-        if not (self.settler or self.clusters or self.sleeper):
+        if not (self.settler or self.clusters or self.sleeper or self.lazy):
             return []
         changes = self.log.note(state, before, action, after)
+        if self.lazy:
+            self.lazy.note(self.log.looked)
         if self.clusters:
             self.clusters.learn(action, changes)
         return changes
@@ -127,9 +146,9 @@ class Reducer:
         if self.sleeper:
             self.sleeper.deeper()
 
-    def settle(self, world: World) -> list[int]:
+    def settle(self, world: World, before: World | None = None) -> list[int]:
         """Does at once what changes nothing; see `Settler.settle`."""
-        return self.settler.settle(world) if self.settler else []
+        return self.settler.settle(world, before) if self.settler else []
 
     def note(self, state: int, settled: list[int]) -> None:
         """Notes where that was."""
@@ -138,11 +157,13 @@ class Reducer:
 
     def actions(self, world: World, state: int) -> list[Action]:
         """The actions to take in a state."""
-        if self.settler and world.flights:
+        if self.settler and world.flights and not (self.lazy and self.lazy.is_a_turn(state)):
             forced = self.settler.forced(world, state)
             if forced is not None:
                 return [forced]
         actions = enabled(world)
+        if self.lazy and (world.views or self.lazy.is_a_turn(state)):
+            return self.lazy.offered(world, state, actions)
         return self.clusters.first(actions, state) if self.clusters else actions
 
     def claimed(self, name: str, store: Store) -> Store:
@@ -171,7 +192,8 @@ class Reducer:
             self.clusters.catch_up()
         unfit = self.symmetry is not None and self.fit and not self.symmetry.verified(graph)
         self.fit = self.fit and not unfit
-        if not (unsafe or unfit or (self.clusters is not None and self.clusters.grew)):
+        was = self.lazy is not None and not self.lazy.unfit_before and self.lazy.unfit
+        if not (unsafe or unfit or was or (self.clusters is not None and self.clusters.grew)):
             return True
         self.log = self._log()
         if self.settler is not None:
@@ -179,6 +201,7 @@ class Reducer:
         if self.clusters is not None:
             self.clusters.again(self.log)
         self.sleeper = Sleeper(self.system, self.log) if self.sleeper else None
+        self.lazy = self.lazy.again() if self.lazy else None
         self.known.clear()
         return False
 
@@ -187,7 +210,7 @@ class Reducer:
     ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
         """A path through the reduced graph, and a cycle from its end, as steps of the whole graph. `at_rest`: what was
         left out on the way is taken at its end."""
-        if self.settler is None:
+        if self.settler is None and not self.system.by_write:
             return tuple(path), tuple(cycle)
         way = Way(first, self.settle)
         with suppress(KeyError):  # a step that is none of the whole graph: shown as it is

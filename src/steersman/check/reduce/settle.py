@@ -83,10 +83,16 @@ class Settler:
 
     # -- settle --------------------------------------------------------------------------------------------------
 
-    def settle(self, world: World) -> list[int]:
-        """Settles everything there is, in place, on a private world; the numbers of what was settled, for `note`."""
+    def settle(self, world: World, before: World | None = None) -> list[int]:
+        """Settles everything there is, in place, on a private world; the numbers of what was settled, for `note`.
+
+        before: the world one step earlier, in which nothing was left to settle. What has waited there already and whose
+        controller sees now what it saw then is not looked at again."""
         out = []
+        alike = self._alike(before, world) if before is not None and self.system.lag else frozenset()
         for item, flight in list(world.flights.items()):
+            if before is not None and item[0] in alike and before.flights.get(item) is flight:
+                continue
             if flight.waiting is None and not flight.wrote:
                 found = self._judged(world, item, flight)
                 if found is not None:
@@ -95,6 +101,8 @@ class Settler:
                     world.finish(item, _result(end), end.memory)
                     out.append(number)
         for item in list(world.pending):
+            if before is not None and item[0] in alike and item in before.pending and item not in before.flights:
+                continue
             if item not in world.flights:
                 found = self._judged(world, item, None)
                 if found is not None:
@@ -103,6 +111,23 @@ class Settler:
                     world.finish(item, _result(end), end.memory)
                     out.append(number)
         return out
+
+    def _alike(self, before: World, world: World) -> frozenset[int]:
+        """The controllers that remember and see in a world what they did one step earlier: their caches are as they
+        were, or have only more events on their way."""
+        if world.now != before.now or world.budgets != before.budgets:
+            return frozenset()
+        differ = {
+            loop
+            for loop in (world.memory.keys() | before.memory.keys() if world.memory is not before.memory else ())
+            if world.memory.get(loop) is not before.memory.get(loop)
+        }
+        if world.views is not before.views:
+            for place, view in before.views.items():
+                after = world.views.get(place)
+                if after is not view and (after is None or after.waiting[:1] != view.waiting[:1]):
+                    differ.add(place[0])
+        return frozenset(range(len(self.system.loops))) - differ
 
     def note(self, state: int, settled: list[int]) -> None:
         """Notes what was settled where."""
@@ -154,7 +179,7 @@ class Settler:
     def _keep(self, item: Item, node: Node, place: Place, effects: list[Effect]) -> tuple[int, Settled]:
         reads = [1 << self.log.read(item, effect) for effect in effects]
         first = 0
-        for bit in () if self.system.atomic else reads[:-1]:
+        for bit in () if self.system.atomic or self.system.by_write else reads[:-1]:
             first |= bit
         everything = 0
         for bit in (*reads, *[1 << self.log.read(item, None, name) for name in _result(node).names]):
@@ -195,6 +220,8 @@ class Settler:
     def forced(self, world: World, state: int) -> Action | None:
         """A read in flight that is to be taken before anything else; None when there is none."""
         system = self.system
+        if system.by_write:
+            return None
         for item in sorted(world.flights):
             flight = world.flights[item]
             node, effect = flight.node, flight.node.effect
