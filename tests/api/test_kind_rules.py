@@ -214,6 +214,19 @@ def test_job_policies(spec, told):
         ("IPAddress", "spec", {}, [("Required", "spec.parentRef")]),
         ("ServiceCIDR", "spec", {"cidrs": ["10.0.0.0/16", "10.1.0.0/16"]}, [("Invalid", "spec.cidrs")]),
         ("ServiceCIDR", "spec", {"cidrs": ["10.0.0.0/16", "fd00::/64"]}, []),
+        ("Endpoints", "subsets", [{"ports": [{"port": 80}]}], [("Required", "subsets[0]")]),
+        (
+            "Endpoints",
+            "subsets",
+            [{"addresses": [{"ip": "10.1.2.3-x"}, {"ip": "127.0.0.1"}]}],
+            [("Invalid", f"subsets[0].addresses[{number}].ip") for number in (0, 0, 1)],
+        ),
+        (
+            "Endpoints",
+            "subsets",
+            [{"notReadyAddresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}, {"name": "b", "port": 0}]}],
+            [("Required", "subsets[0].ports[0].name"), ("Invalid", "subsets[0].ports[1].port")],
+        ),
         ("EndpointSlice", "addressType", "IPv5", [("NotSupported", "addressType")]),
         ("EndpointSlice", "ports", [{"name": "a"}, {"name": "a"}], [("Duplicate", "ports[1].name")]),
         (

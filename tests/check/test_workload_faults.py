@@ -2,10 +2,12 @@
 
 import pytest
 
-from tests.check.sift import OUTSIDE, SINGLE, walked
-from tests.check.targets import workloads
+import steersman as sm
 
-WALKS = 3
+from tests.check.sift import OUTSIDE, SINGLE, walked
+from tests.check.targets import target, workloads
+
+WALKS = 2
 
 
 @pytest.mark.parametrize("name", workloads.TARGETS)
@@ -13,3 +15,9 @@ def test_each_fault_by_itself(name):
     for faults in SINGLE:
         if OUTSIDE.isdisjoint(faults):
             walked(name, WALKS, faults).assert_holds()
+
+
+def test_a_pod_that_came_and_went_unseen_is_made_again():
+    """To the end, whole reconciles: the StatefulSet took the pod for one that is only not seen yet."""
+    verdict = sm.check(target("statefulset"), unobserved=1, atomic=True, max_states=4_000)
+    verdict.assert_holds(complete=True)

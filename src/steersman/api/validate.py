@@ -277,6 +277,7 @@ _RULES: Final[Mapping[Where, Rule]] = {
     (_NET, "NetworkPolicy", "spec"): network_rules.network_policy,
     (_NET, "IPAddress", "spec"): network_rules.ip_address_spec,
     (_NET, "ServiceCIDR", "spec"): network_rules.service_cidr,
+    ("", "Endpoints", "subsets"): network_rules.endpoint_subsets,
     ("discovery.k8s.io", "EndpointSlice", "addressType"): network_rules.address_type,
     ("discovery.k8s.io", "EndpointSlice", "ports"): network_rules.endpoint_ports,
     (_STORAGE, "StorageClass", "provisioner"): class_rules.provisioner,

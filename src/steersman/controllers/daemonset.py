@@ -56,44 +56,47 @@ class DaemonSet(Controller):
         same = old is not None and new is not None and _place(old.value) == _place(new.value)
         return () if same else (event.key,)
 
-    def reconcile(self, c: Client, key: Key) -> None:
+    def reconcile(self, c: Client, key: Key) -> float | None:
         """Creates and deletes pods, then writes the status. Raises what the API refused."""
         if key.gk == POD_GK:
             owned.adopt_orphan(c, c.get(key), KIND, adopted=Expectations.adopted)
-        elif key.gk == NODE_GK:
-            self._look_at(c, key.name, c.get(key))
-        else:
-            ds = c.get(key)
-            if ds is None:
-                Expectations.forget(c, key)
-                c.memory.pop(f"failed {key.namespace}/{key.name}", None)
-            else:
-                self._sync(c, ds)
+            return None
+        if key.gk == NODE_GK:
+            return self._look_at(c, key.name, c.get(key))
+        ds = c.get(key)
+        if ds is None:
+            Expectations.forget(c, key)
+            c.memory.pop(f"failed {key.namespace}/{key.name}", None)
+            return None
+        return self._sync(c, ds)
 
-    def _look_at(self, c: Client, name: str, node: Json | None) -> None:
+    def _look_at(self, c: Client, name: str, node: Json | None) -> float | None:
         """Brings the DaemonSets up to date that a changed node concerns."""
+        again = None
         for ds in c.list(KIND):
             mine = [pod for pod in c.list(POD, ds["metadata"]["namespace"], owner=ds) if target_of(pod) == name]
             if node is None:
-                if any(_waits(pod) for pod in mine):
-                    self._sync(c, ds)
-                continue
-            runs, stays = Place(ds).judge(node)
-            misplaced = (ds.get("status") or EMPTY).get("numberMisscheduled")
-            if (runs and not mine) or (mine and (not stays or misplaced)):
-                self._sync(c, ds)
+                concerned = any(_waits(pod) for pod in mine)
+            else:
+                runs, stays = Place(ds).judge(node)
+                misplaced = (ds.get("status") or EMPTY).get("numberMisscheduled")
+                concerned = (runs and not mine) or bool(mine and (not stays or misplaced))
+            if concerned:
+                again = self._sync(c, ds) or again
+        return again
 
-    def _sync(self, c: Client, ds: Json) -> None:
+    def _sync(self, c: Client, ds: Json) -> float | None:
         if owned.is_terminating(ds):
-            return
+            return None
         if not ds["spec"]["selector"].get("matchLabels") and not ds["spec"]["selector"].get("matchExpressions"):
             text = "This daemon set is selecting all pods. A non-empty selector is required."
             c.event(ds, "Warning", "SelectingAll", text)
-            return
+            return None
         facts = Expectations(c, key_of(ds), ds["metadata"]["uid"])
         mine = owned.claim(c, ds, POD, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, ds["metadata"]["namespace"])
         Turn(c, ds, mine, facts).take()
+        return facts.again
 
 
 def _waits(pod: Json) -> bool:

@@ -3,20 +3,23 @@
 Kubernetes' controllers count the creations and deletions they expect to see and do nothing until the counts are met or
 five minutes have passed (pkg/controller/controller_utils.go). Here the expectations are facts: the uids of what was
 created or adopted and of what was deleted. A created object that the view does not show is read live, so it counts as
-what it is; a deleted one is left out, since a deletion is never taken back. So there is nothing to wait for and nothing
-to expire: an object that was created and went away again unseen is found to be gone at once.
+what it is; a deleted one is left out, since a deletion is never taken back. So nothing is waited for and nothing
+expires: an object that was created and went away again unseen is found to be gone at the next look (see `again`).
 
 Facts live in `c.memory`. A crash loses them, and then the lists begin anew, at the head.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from steersman.api.client import Client, key_of
 from steersman.controllers.owned import controlled_by
 from steersman.kernel.object import Key
 from steersman.kernel.value import EMPTY
+
+LOOK_AGAIN: Final = 300.0
+"""Seconds; as long as Kubernetes waits for what it expects (ExpectationsTimeout)."""
 
 
 class Expectations:
@@ -34,6 +37,7 @@ class Expectations:
         self._made: dict[str, str] = dict(known.get("made") or EMPTY)
         self._new: list[str] = []
         """What was made since this reconcile began: what it saw tells nothing of it."""
+        self._unseen = False
         self._gone: list[str] = list(known.get("gone") or ())
         self._freed: list[str] = list(known.get("freed") or ())
 
@@ -87,11 +91,18 @@ class Expectations:
             live = None if uid in alive else self._c.get(Key(*gk, namespace, name), fresh=True)
             if live is not None and live["metadata"]["uid"] == uid and controlled_by(live, self._uid):
                 found.append(live)
+                self._unseen = True
             else:
                 del self._made[uid]
         if (len(self._made), len(self._gone), len(self._freed)) != before:
             self._keep()
         return found
+
+    @property
+    def again(self) -> float | None:
+        """Seconds until the owner is to be looked at again: None where `missing` found nothing. What it found may go
+        away before the view has shown it, and then no news of it ever comes."""
+        return LOOK_AGAIN if self._unseen else None
 
     def _keep(self) -> None:
         if self._made or self._gone or self._freed:

@@ -65,21 +65,22 @@ class Job(Controller):
             woken.update(dict.fromkeys([obj.key for obj in left]))
         return woken
 
-    def reconcile(self, c: Client, key: Key) -> None:
+    def reconcile(self, c: Client, key: Key) -> float | None:
         """Brings pods and status a step further. Raises what the API refused."""
         if key.gk == POD_GK:
             _let_go(c, c.get(key))
-            return
+            return None
         job = c.get(key, fresh=True)
         if job is None or is_finished(job):
             _forget(c, key)
-            return
+            return None
         if job["spec"].get("managedBy") not in (None, MANAGER):
-            return
+            return None
         facts = Expectations(c, key, job["metadata"]["uid"], jp.FINALIZER)
         mine = owned.claim(c, job, POD, finalizer=jp.FINALIZER, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, key.namespace)
         Turn(c, job, key, mine, facts).take()
+        return facts.again
 
 
 def is_finished(job: Json) -> bool:

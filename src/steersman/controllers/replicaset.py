@@ -53,15 +53,15 @@ class ReplicaSet(Controller):
         """See `owned.woken`."""
         return owned.woken(event, self.gk, (POD_GK,))
 
-    def reconcile(self, c: Client, key: Key) -> None:
+    def reconcile(self, c: Client, key: Key) -> float | None:
         """Creates or deletes pods, then writes the status; raises what the API refused."""
         if key.gk == POD_GK:
             owned.adopt_orphan(c, c.get(key), self.kind, shown=self.shown, adopted=Expectations.adopted)
-            return
+            return None
         found = c.get(key)
         if found is None:
             Expectations.forget(c, key)
-            return
+            return None
         rs = self.shown(found)
         facts = Expectations(c, key, rs["metadata"]["uid"])
         mine = owned.claim(c, rs, POD, adopted=facts.made)
@@ -76,6 +76,7 @@ class ReplicaSet(Controller):
         _write_status(c, rs, status)
         if failed is not None and NO_CONTENT not in failed[1].message:
             raise failed[1]
+        return facts.again
 
     def _scale(self, c: Client, rs: Json, active: list[Any], facts: Expectations) -> tuple[str, ApiError] | None:
         """Creates what is missing or deletes what is too much; (reason, error) where that was refused."""

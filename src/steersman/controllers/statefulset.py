@@ -58,20 +58,21 @@ class StatefulSet(Controller):
         sets = find("stateful", event.key.namespace)
         return [each.key for each in sets if claims.is_named(each.value, event.key.name)]
 
-    def reconcile(self, c: Client, key: Key) -> None:
+    def reconcile(self, c: Client, key: Key) -> float | None:
         """Brings pods and claims a step further, then the status. Raises what the API refused."""
         if key.gk == POD_GK:
             owned.adopt_orphan(c, c.get(key), KIND, is_member, adopted=Expectations.adopted)
-            return
+            return None
         sts = c.get(key)
         if sts is None:
             Expectations.forget(c, key)
-            return
+            return None
         revisions = history.mine(c, sts)
         facts = Expectations(c, key, sts["metadata"]["uid"])
         mine = owned.claim(c, sts, POD, is_member, adopted=facts.made)
         mine += facts.missing(mine, POD_GK, key.namespace)
         self.turn(c, sts, revisions, mine, facts).take()
+        return facts.again
 
 
 def is_member(sts: Json, pod: Json) -> bool:

@@ -31,14 +31,16 @@ def _ready(s: sm.State) -> Any:
     return [(each.addresses[0], each.conditions.ready) for one in slices for each in one.get("endpoints") or ()]
 
 
-def _serving(s: sm.State, terminating: bool) -> list[tuple[str, bool]]:
-    """(address, whether it is ready) of the pods of the Service that there is."""
+def _serving(s: sm.State, slices: bool) -> list[tuple[str, bool]]:
+    """(address, whether it is ready) of the pods of the Service that there is. Slices have those that are going too,
+    and none on a node that is not there."""
     if gone(s, WEB) or not s[WEB].spec.selector:
         return []
     found = s.list(PODS, labels=s[WEB].spec.selector)
     running = [pod for pod in found if pod.status.podIP and pod.status.phase == "Running"]
     going = {pod.metadata.name for pod in running if "deletionTimestamp" in pod.metadata}
-    left = [pod for pod in running if terminating or pod.metadata.name not in going]
+    nodes = {each.metadata.name for each in s.list("v1/Node")}
+    left = [pod for pod in running if (pod.spec.nodeName in nodes if slices else pod.metadata.name not in going)]
     return [(pod.status.podIP, holds(pod, "Ready") == "True" and pod.metadata.name not in going) for pod in left]
 
 

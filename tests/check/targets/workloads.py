@@ -206,7 +206,8 @@ def autoscaling() -> sm.Scenario:
 
     def within(s: sm.State) -> bool:
         target = s[apps("Deployment")]
-        if not target or gone(s, key) or s[key].spec.scaleTargetRef.name != "web":
+        ref = s[key].spec.scaleTargetRef
+        if not target or gone(s, key) or (ref.kind, ref.name) != ("Deployment", "web"):
             return True
         return (s[key].spec.minReplicas or 1) <= target.spec.replicas <= s[key].spec.maxReplicas
 

@@ -1,6 +1,7 @@
-"""What Ingresses, IngressClasses, NetworkPolicies, EndpointSlices, IPAddresses and ServiceCIDRs must look like.
+"""What Ingresses, NetworkPolicies, Endpoints, EndpointSlices, IPAddresses, ServiceCIDRs and so on must look like.
 
-Source of the facts: kubernetes `pkg/apis/networking/validation` and `pkg/apis/discovery/validation`, release 1.36.
+Source of the facts: kubernetes `pkg/apis/networking/validation`, `pkg/apis/discovery/validation` and, of Endpoints,
+`pkg/apis/core/validation`, release 1.36.
 """
 
 from __future__ import annotations
@@ -313,6 +314,46 @@ def endpoint_ip(out: Causes, path: str, text: str) -> None:
     if found.is_multicast and text.lower().startswith(("224.0.0.", "ff02:")):
         detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
         out.append(Cause.invalid(path, text, detail))
+
+
+def endpoint_subsets(out: Causes, path: str, subsets: Sequence[Object]) -> None:
+    """The subsets of Endpoints. (What is no address at all is told twice, as Kubernetes does.)"""
+    for index, subset in enumerate(subsets):
+        at = f"{path}[{index}]"
+        found = {field: subset.get(field) or EMPTY_LIST for field in ("addresses", "notReadyAddresses")}
+        if not any(found.values()):
+            out.append(Cause.required(at, "must specify `addresses` or `notReadyAddresses`"))
+        for field, addresses in found.items():
+            for place, address in enumerate(addresses):
+                _endpoint(out, f"{at}.{field}[{place}]", address)
+        ports = subset.get("ports") or EMPTY_LIST
+        for place, port in enumerate(ports):
+            _endpoint_port(out, f"{at}.ports[{place}]", port, len(ports) > 1)
+
+
+def _endpoint(out: Causes, path: str, address: Object) -> None:
+    before, text = len(out), address.get("ip") or ""
+    ip(out, f"{path}.ip", text)
+    valid = len(out) == before
+    if address.get("hostname"):
+        rules.named(out, f"{path}.hostname", address["hostname"], rules.dns_label)
+    if address.get("nodeName") is not None:
+        rules.named(out, f"{path}.nodeName", address["nodeName"], rules.dns_subdomain)
+    if valid:
+        endpoint_ip(out, f"{path}.ip", text)
+    else:
+        out.append(Cause.invalid(f"{path}.ip", text, "must be a valid IP address"))
+
+
+def _endpoint_port(out: Causes, path: str, port: Object, named: bool) -> None:
+    if port.get("name"):
+        rules.named(out, f"{path}.name", port["name"], rules.dns_label)
+    elif named:
+        out.append(Cause.required(f"{path}.name"))
+    rules.port_number(out, f"{path}.port", port.get("port", 0))
+    chosen(out, f"{path}.protocol", port.get("protocol"), rules.PROTOCOLS)
+    if port.get("appProtocol") is not None:
+        rules.named(out, f"{path}.appProtocol", port["appProtocol"], rules.qualified_name)
 
 
 def _hints(out: Causes, path: str, hints: Object) -> None:
