@@ -94,6 +94,17 @@ def place_of(error: BaseException) -> str:
     return place or fallback
 
 
+def _key(value: Any) -> Key:
+    """What an event wakes, if it is a key. Raises `TypeError`."""
+    if not isinstance(value, Key):
+        raise TypeError(f"it gave {value!r}, which is no key; give event.key, or sm.Key(group, kind, namespace, name)")
+    return value
+
+
+def _is_written_by_them(function: Callable[..., Any]) -> bool:
+    return not (getattr(function, "__module__", None) or "").startswith("steersman.")
+
+
 def _refuse(self: object, name: str, *_value: object) -> None:
     raise SealedError(
         f"{type(self).__name__}.{name} cannot be set in reconcile: each call gets a fresh instance, and a crash would "
@@ -160,6 +171,7 @@ class Loop:
         self._owned = tuple([api.kinds.find(text).gk for text in cls.owns])
         self._watched = {api.kinds.find(text).gk: function for text, function in cls.watches.items()}
         self._maps_itself = cls.map_event is not Controller.map_event
+        self._map = self._mapper.map_event
         kinds = [] if self._for is None else [self._for.gk]
         reads = [api.kinds.find(text.partition(":")[0]).gk for text in cls.reads]
         self.informers: tuple[GK, ...] = tuple(dict.fromkeys([*kinds, *self._owned, *self._watched, *reads]))
@@ -181,9 +193,9 @@ class Loop:
 
     def _triggers(self, event: Event, store: Finder) -> list[Key]:
         if self._maps_itself:
-            mapped = self._mapper.map_event(event, store.find)
+            mapped = self._map(event, store.find)
             if mapped is not None:
-                return list(dict.fromkeys(mapped))
+                return list(dict.fromkeys(map(_key, mapped)))
         gk = (event.key.group, event.key.kind)
         out: dict[Key, None] = {}
         if self._for is not None and gk == self._for.gk:
@@ -197,8 +209,16 @@ class Loop:
                     out[owner] = None
             function = self._watched.get(gk)
             if function is not None:
-                out.update(dict.fromkeys(function(obj.value)))
+                out.update(dict.fromkeys(map(_key, function(obj.value))))
         return list(out)
+
+    def wrap_mappings(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Has `wrap` around the functions of theirs that say whom an event wakes."""
+        if self._maps_itself and _is_written_by_them(self._map):
+            self._map = wrap(self._map)
+        self._watched = {
+            gk: wrap(function) if _is_written_by_them(function) else function for gk, function in self._watched.items()
+        }
 
     def _owner(self, obj: Object) -> Key | None:
         assert self._for is not None

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steersman.check import saved, watchdog
+from steersman.check import saved
 from steersman.check.confirm import sort_out
 from steersman.check.ends import MAX_ENDS, End
 from steersman.check.explain import text_of
 from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.footprints import analysis, first_look
+from steersman.check.guard import FAILED, unguarded
 from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
 from steersman.check.picture import Picture, picture
 from steersman.check.rest import Noting
@@ -69,6 +70,11 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
     COMPLETE when everything within these bounds was explored, BOUNDED when one of the `max_…` ended the search first.
     Raises `TypeError` for an option that there is none of.
     """
+    with unguarded():
+        return _checked(scenario, options)
+
+
+def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
     values = chosen({**scenario.allowed, **options})
     session = sessions[-1] if sessions else None
     if session is not None and session.static:
@@ -97,8 +103,8 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
         if session is not None and session.picturing:
             verdict.picture = picture(explorer.graph, verdict, explorer.ways)
             verdict.branches = [] if verdict.picture is None else branches(explorer, verdict.picture)
-        if schedule is None and verdict.incomplete != INTERRUPTED:
-            with Watchdog(explorer, watchdog.LIMIT):
+        if schedule is None and verdict.incomplete not in (INTERRUPTED, FAILED):
+            with Watchdog(explorer):
                 known = analysis(scenario, explorer.system)
             verdict.static = known.line
             verdict.violations[:0] = explorer.defaults.owners(known)
@@ -110,6 +116,8 @@ def check(scenario: Scenario, **options: Any) -> Verdict:
         listener.verdicts.append(verdict)
     if sessions and verdict.incomplete == INTERRUPTED:
         raise KeyboardInterrupt  # whoever listens has the partial verdict, and is to stop as well
+    if verdict.failed is not None:
+        raise verdict.failed
     return verdict
 
 
@@ -143,7 +151,7 @@ def _found(
     collecting = gc.isenabled()
     gc.disable()  # a collection stalls for seconds at a million states, and the search makes hardly any cycles
     try:
-        with Watchdog(explorer, watchdog.LIMIT):
+        with Watchdog(explorer):
             if schedule is not None:
                 explorer.assume_reads(schedule.reads)
                 verdict = Follower(explorer, schedule.schedule, lenient).run()
@@ -175,7 +183,7 @@ class Teller:
         if self._explorer is None:
             self._explorer = self._new()
             self._explorer.assume_reads(self._reads)
-        with Watchdog(self._explorer, watchdog.LIMIT):
+        with Watchdog(self._explorer):
             while True:
                 try:
                     return Story(self._explorer.world_at([]), actions)

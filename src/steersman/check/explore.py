@@ -16,6 +16,7 @@ from steersman.check import memory, rest
 from steersman.check.alike import likeness
 from steersman.check.bounds import Bounds as Bounds
 from steersman.check.graph import NONE, Graph, Recurrence
+from steersman.check.guard import FAILED, FAILURES
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
 from steersman.check.properties.removals import Removals
@@ -139,6 +140,10 @@ class Explorer:
                 self._begin_again([])
             except KeyboardInterrupt:
                 verdict.incomplete = INTERRUPTED
+                break
+            except FAILURES as error:
+                verdict.failed, verdict.incomplete = error, FAILED
+                self._count(start)
                 break
         verdict.seconds = time.perf_counter() - start
         verdict.cut = bool(verdict.incomplete)

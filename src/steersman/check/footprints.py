@@ -16,6 +16,7 @@ from steersman.check.properties.names import BY_NAME
 from steersman.check.scenario import Scenario, ScenarioError
 from steersman.check.shown import Shown
 from steersman.check.story import QUIET
+from steersman.check.watchdog import Watchdog
 from steersman.kernel.effect import Effect, Refused, Request
 from steersman.kernel.object import Key, Object
 from steersman.kernel.reexec import Hung, Node, Reexec, Suspend
@@ -126,8 +127,11 @@ def first_look(scenario: Scenario) -> Analysis:
         return analyse(said)
     bounds = Bounds(atomic=True, max_states=FIRST_STATES, max_seconds=FIRST_SECONDS)
     explorer = Explorer(scenario, bounds, without=BY_NAME, comparing=False)
-    explorer.run()
-    return analysis(scenario, explorer.system)
+    with Watchdog(explorer):
+        explorer.run()
+        if explorer.verdict.failed is not None:
+            raise explorer.verdict.failed
+        return analysis(scenario, explorer.system)
 
 
 # -- what a call touches ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from steersman.api.admission.hook import Hook
+from steersman.check.guard import guarded
 from steersman.check.mistake import ScenarioError
 from steersman.check.signing import signed
 from steersman.kernel.value import freeze, thaw
@@ -50,7 +51,9 @@ class HookModels:
         if model is None:
             raise ScenarioError(f"the webhook {hook.name!r} is called; model it with w.webhook({hook.name!r}, model)")
         try:
-            return model(freeze(hook.review["request"]))
+            return guarded(f"the model of the webhook {hook.name!r}", model)(freeze(hook.review["request"]))
+        except ScenarioError:
+            raise
         except Exception as error:
             raise ScenarioError(
                 f"the model of the webhook {hook.name!r} failed: {type(error).__name__}: {error}"

@@ -10,7 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from steersman.check import watchdog
+from steersman.check.guard import guarded
 from steersman.check.scenario import Scenario, ScenarioError
+from steersman.check.watchdog import Watchdog
 from steersman.kernel.schedule import ScheduleError
 
 
@@ -62,9 +65,12 @@ def _module(path: Path) -> ModuleType:
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
     try:
-        spec.loader.exec_module(module)
+        with Watchdog(None, watchdog.LOADING):
+            guarded(f"{path}", spec.loader.exec_module)(module)
     except SyntaxError as error:
         raise ScenarioError(f"{path}, line {error.lineno}: {error.msg}") from None
+    except ScenarioError:
+        raise
     except (Exception, SystemExit) as error:
         line = _line_in(error, path)
         raise ScenarioError(f"{path}{line}: {type(error).__name__}: {error}") from None
@@ -93,7 +99,8 @@ def run(target: Target, check: Callable[..., Any]) -> str:
             f"{where}: {target.name} wants arguments ({', '.join(needed)}); a scenario function takes none"
         )
     try:
-        made = target.function()
+        with Watchdog(None, watchdog.LOADING):
+            made = guarded(f"{where}: {target.name}", target.function)()
         if isinstance(made, tuple) and made and isinstance(made[0], Scenario):
             made = made[0]
         if isinstance(made, Scenario):

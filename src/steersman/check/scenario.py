@@ -23,6 +23,7 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
 from steersman.api.memo import MemoWriter
 from steersman.check.acts import acts
+from steersman.check.guard import guarded
 from steersman.check.hooks import HookModels
 from steersman.check.mistake import ScenarioError as ScenarioError
 from steersman.check.options import BY_NAME as OPTIONS
@@ -238,7 +239,7 @@ class Scenario:
         the request. With a `state` (JSON; what it is at first) it is a function of the request and the state, and gives
         the answer and the next state: `lambda request, state: (answer, state)`. Properties see it:
         `s.external(system)`. A model may raise `ApiError`."""
-        self._models[system] = model
+        self._models[system] = guarded(f"the model of {system!r}", model)
         self._states.pop(system, None)
         if state is not None:
             self._states[system] = freeze(state)
@@ -257,12 +258,13 @@ class Scenario:
 
     def always(self, name: str, holds: Callable[[State], Any]) -> Scenario:
         """Must hold in every state."""
-        self.properties.append(Property("always", plain(name), holds))
+        self.properties.append(Property("always", plain(name), guarded(f"property {name!r}", holds)))
         return self
 
     def converges(self, holds: Callable[[State], Any] | None = None, name: str = "converges") -> Scenario:
         """In every fair run nothing changes any more at some time, and `holds` then."""
-        self.properties.append(Property("converges", plain(name), holds))
+        guard = holds if holds is None else guarded(f"property {name!r}", holds)
+        self.properties.append(Property("converges", plain(name), guard))
         return self
 
     def confluent(self) -> Scenario:
@@ -299,7 +301,7 @@ class Scenario:
         api = Api(self.kinds, MemoWriter() if write_memo else None, admission)
         loops = [_loop(factory, api, name) for name, factory in self._loops]
         upgrades = [Upgrade(name, _loop(new, api, name), overlap) for name, new, overlap in self._upgrades]
-        users = [UserStep(name, _user(do, api, name)) for name, do in self._users]
+        users = [UserStep(name, _user(guarded(f"user {name!r}", do), api, name)) for name, do in self._users]
 
         return System(
             api.begin,
@@ -389,9 +391,11 @@ def _user(do: Callable[[Client], Any], api: Api, name: str) -> Callable[[Callabl
 def _loop(factory: Any, api: Api, name: str) -> Loop:
     _declared(type(factory()), name)
     try:
-        return Loop(factory, api, name)
+        loop = Loop(factory, api, name)
     except (LookupError, TypeError) as error:
         raise ScenarioError(f"controller {name!r}: {error.args[0] if error.args else error}") from None
+    loop.wrap_mappings(lambda function: guarded(f"controller {name!r}: what maps events to keys", function))
+    return loop
 
 
 def _declared(cls: type[Controller], name: str) -> None:
@@ -459,6 +463,8 @@ def judge(prop: Property, state: State) -> str | None:
         return None
     try:
         return None if prop.holds(state) else f"{prop.name!r} is false"
+    except ScenarioError:
+        raise
     except Exception as error:
         raise ScenarioError(
             f"property {prop.name!r} failed: {type(error).__name__}: {error} ({place_of(error)}); a field that may be "

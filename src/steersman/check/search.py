@@ -12,6 +12,7 @@ from typing import Final
 
 from steersman.check.alike import likeness
 from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently
+from steersman.check.guard import FAILED, FAILURES
 from steersman.check.reduce.paths import in_calls
 from steersman.check.scenario import Property, State, judge
 from steersman.check.shrink import minimise, replay
@@ -67,6 +68,8 @@ class Walker:
                     self._learn(learned)
         except KeyboardInterrupt:
             verdict.incomplete = INTERRUPTED
+        except FAILURES as error:
+            verdict.failed, verdict.incomplete = error, FAILED
         if verdict.incomplete == "random walks":
             verdict.incomplete = self.explorer.unproved() or "random walks"
         verdict.reads = self.explorer.reads()

@@ -92,6 +92,8 @@ class Verdict:
     """The scenario has properties."""
     incomplete: str = ""
     """Why not everything was explored; "" when everything was."""
+    failed: ValueError | None = None
+    """What ended the search: functions of the scenario that failed, or did not return."""
     cut: bool = False
     """Something ended the search before everything was visited."""
     excused: bool = False

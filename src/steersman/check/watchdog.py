@@ -1,4 +1,5 @@
-"""The watchdog: a reconcile that neither calls nor ends is stopped, and it is said where it was.
+"""The watchdog: a reconcile that neither calls nor ends is stopped, and so is any other function of theirs that does
+not return (see `guard`); it is said where it was.
 
 Works from a thread of its own, so a check may run in any thread. It can stop what runs Python code; one long call that
 waits in C (`time.sleep`, a socket) is cut short by a signal in the main thread, and elsewhere stopped when it returns.
@@ -19,23 +20,29 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from steersman.api.controller import is_theirs
-from steersman.kernel.reexec import Hung, Reexec
+from steersman.check import guard
+from steersman.kernel.reexec import Hung
 
 if TYPE_CHECKING:
     from steersman.check.explore import Explorer
 
 LIMIT = 10.0
-"""Seconds a controller may compute between two calls. Real ones take milliseconds."""
+"""Seconds a controller may compute between two calls, and a property or a model in all. Real ones take milliseconds."""
+LOADING: Final = 120.0
+"""Seconds for a file to be imported, and for a function to make a scenario: imports of large libraries take many."""
 NUDGE: Final = signal.SIGURG
 """Interrupts a call that waits; it means nothing where nobody handles it."""
 
 
-class Watchdog:
-    """Watches the controllers that an explorer executes, while it is entered."""
+Doing = tuple[str, int]
 
-    def __init__(self, explorer: Explorer, limit: float = LIMIT) -> None:
+
+class Watchdog:
+    """Watches the controllers that an explorer executes, and all that is guarded, while it is entered."""
+
+    def __init__(self, explorer: Explorer | None, limit: float | None = None) -> None:
         self.explorer = explorer
-        self.limit = limit
+        self.limit = LIMIT if limit is None else limit
         self._stopped = threading.Event()
         self._checked = threading.get_ident()
         self._process = os.getpid()
@@ -67,32 +74,42 @@ class Watchdog:
         self._exit(status)
 
     def _forked(self) -> int:
-        if self._checking() and self.explorer.system.reexec.running is not None:
-            raise RuntimeError("os.fork() is not done in a check: a reconcile is executed again and again")
+        if self._checking() and self._doing() is not None and self.explorer is not None:
+            raise RuntimeError("os.fork() is not done in a check: what is checked is executed again and again")
         return self._fork()
 
     def _watch(self) -> None:
-        last, since = -1, 0.0
+        last: Doing | None = None
+        since = 0.0
         while not self._stopped.wait(self.limit / 8):
-            reexec = self.explorer.system.reexec
-            if reexec.running is None:
-                last = -1
-            elif reexec.executions != last:
-                last, since = reexec.executions, time.monotonic()
+            doing = self._doing()
+            if doing is None or doing != last:
+                last, since = doing, time.monotonic()
             elif time.monotonic() - since >= self.limit:
-                self._interrupt(reexec, last)
+                self._interrupt(doing)
 
-    def _interrupt(self, reexec: Reexec, execution: int) -> None:
-        """Raises `Hung` in the thread that runs the controller, if it is still the same execution."""
+    def _doing(self) -> Doing | None:
+        """What is running of theirs, if anything is: what it is called ("" for a reconcile), and which time it is."""
+        reexec = None if self.explorer is None else self.explorer.system.reexec
+        if reexec is not None and reexec.running is not None:
+            return "", reexec.executions
+        return guard.running.get(self._checked)
+
+    def _interrupt(self, doing: Doing) -> None:
+        """Raises `Hung` or `Stuck` in the thread that runs it, if it is still the same."""
         frame = sys._current_frames().get(self._checked)
-        node = reexec.running
-        if node is None or reexec.executions != execution:
+        if self._doing() != doing:
             return
-        text = (
-            f"ran for {self.limit:g} s without a call ({_place(frame)}); it was stopped there: "
-            "a reconcile must do its step and return"
-        )
-        hung = type("Hung", (Hung,), {"__str__": lambda _self: text})
+        place = _place(frame)
+        if doing[0]:
+            text = f"ran for {self.limit:g} s ({place}); it was stopped there: it must return"
+        else:
+            text = (
+                f"ran for {self.limit:g} s without a call ({place}); it was stopped there: "
+                "a reconcile must do its step and return"
+            )
+        kind = guard.Stuck if doing[0] else Hung
+        hung = type(kind.__name__, (kind,), {"__str__": lambda _self: text})
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._checked), ctypes.py_object(hung))
         if self._nudges:
             signal.pthread_kill(self._checked, NUDGE)

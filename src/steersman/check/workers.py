@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from steersman.check import watchdog
 from steersman.check.verdict import Violation
 from steersman.check.watchdog import Watchdog
 from steersman.kernel.action import Action
@@ -106,7 +105,7 @@ def _work(walker: Walker, first: int, workers: int, writer: Connection) -> None:
     """A process: every `workers`-th walk."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the parent, which ends this process
     walker.share(workers)
-    with Watchdog(walker.explorer, watchdog.LIMIT):
+    with Watchdog(walker.explorer):
         for number in range(first, walker.walks, workers):
             walk = walker.one(number)
             writer.send(walk)

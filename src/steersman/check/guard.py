@@ -1,0 +1,56 @@
+"""What people's own functions are doing (properties, user steps, models, mappings of events, whole files), so that one
+that never returns can be stopped and named. Reconciles have their own: `Reexec.running`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from itertools import count
+from typing import Any, Final
+
+from steersman.api.controller import ControllerError
+from steersman.check.mistake import ScenarioError
+
+FAILED: Final = "a function of the scenario failed"
+"""`Verdict.incomplete` after one of these; what was found until then is told all the same."""
+FAILURES: Final = (ScenarioError, ControllerError)
+"""What they raise that cannot go on."""
+_calls: Final = count()
+running: Final[dict[int, tuple[str, int] | None]] = {}
+"""By thread: the innermost of them that is running, and which call of one it is."""
+
+
+class Stuck(BaseException):
+    """Raised in a function that never returns. Not an Exception: it must not be caught there."""
+
+
+def guarded(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; whoever watches this thread sees that it runs. Raises `ScenarioError` when it was stopped."""
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        thread = threading.get_ident()
+        outer = running.get(thread)
+        running[thread] = (what, next(_calls))
+        try:
+            return function(*args, **named)
+        except Stuck as stuck:
+            raise ScenarioError(f"{what} {stuck}") from None
+        finally:
+            running[thread] = outer
+
+    return call
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """For what a function of theirs asks us to do: it may take long."""
+    thread = threading.get_ident()
+    outer = running.get(thread)
+    running[thread] = None
+    try:
+        yield
+    finally:
+        running[thread] = outer
