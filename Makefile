@@ -3,7 +3,7 @@
 #   make lint, fmt     the checks alone; format the code        make kinds   recompile the Kubernetes kinds
 #   make test-interop  other people's clients, all of them      make bench   measure     make soak   run for long
 #   make fuzz          hostile requests, twenty minutes         make bench-check   the gates of check's reductions
-#   make check-targets far into every built-in controller
+#   make check-targets far into every built-in controller   make bench-kamera   check beside Kamera (needs Go)
 # PYTHON=... chooses the interpreter of .venv, WORKERS=... the test processes, PYTEST_ARGS=... goes to pytest,
 # BENCH=... picks one measurement.
 
@@ -21,7 +21,7 @@ export PYTHON
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop bench bench-check check-targets bench-api soak fuzz lint fmt kinds venv-demo venv-dev clean
+.PHONY: help demo test test-interop bench bench-check check-targets bench-api bench-kamera soak fuzz lint fmt kinds venv-demo venv-dev clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -59,6 +59,11 @@ check-targets: venv-dev
 bench-api: venv-dev
 	.venv/bin/python scripts/oracle.py $(ORACLE) kube-apiserver etcd
 	.venv/bin/python scripts/bench_api.py $(ORACLE)/bin
+
+# The checker beside Kamera, in its own scenarios. KAMERA is a checkout of it, which is made when there is none.
+KAMERA ?= $(HOME)/.cache/steersman-kamera
+bench-kamera: venv-dev
+	.venv/bin/python scripts/bench_kamera.py $(KAMERA)
 
 # 200 kills of a server under load, 500 watches on 10,000 objects for ten minutes, and whatever else is marked `soak`.
 soak: venv-dev

@@ -121,3 +121,32 @@ def test_states_cost_few_bytes():
     assert verdict.states == 6**4
     assert states / verdict.states <= 110
     assert transitions == 8 * verdict.transitions
+
+
+@pytest.mark.parametrize(
+    ("made", "bounds", "made_too", "ends"),
+    [
+        (kamera.lock, {"lag": 1}, "Won", [(["alpha"], {}), (["beta"], {})]),
+        (kamera.census, {}, "Item", [(["other", "web"], {"count": "1"})]),
+        (kamera.poll, {}, "Poll", [(["x"], {"seen": "III"})]),
+        (lambda: kamera.order(kamera.StartFirst), {"crashes": 1}, "Work", [(["x"], {"started": "yes"})]),
+    ],
+)
+def test_what_an_api_server_refuses_filters_or_does_later_is_no_alarm(made, bounds, made_too, ends):
+    """Kamera ends the first with two who won, the second with 2 and the third with one look."""
+    w, key = made()
+    explorer, verdict = searched(w, reduced=True, **bounds)
+    assert verdict.holds
+    kind = f"{key.group}/v1/{made_too}"
+    found = [([x.metadata.name for x in s.list(kind)], dict(s[key].status or {})) for s in explorer.ends()]
+    assert sorted(found, key=str) == ends
+
+
+@pytest.mark.parametrize(
+    ("made", "bounds", "violated"),
+    [(kamera.order, {"crashes": 1}, "converges"), (kamera.held, {}, "no leaked finalizer")],
+)
+def test_a_crash_between_two_writes_and_a_finalizer_are_found(made, bounds, violated):
+    """Kamera has no crash between two writes, and gives up at every deletion."""
+    _, verdict = searched(made()[0], reduced=True, **bounds)
+    assert [violation.name for violation in verdict.violations] == [violated]

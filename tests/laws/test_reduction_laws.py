@@ -339,7 +339,7 @@ def test_what_is_wrong_stays_to_be_found(name, bounds):
     ],
 )
 def test_symmetry_is_off_where_names_are_told_apart(program, word):
-    explorer = Explorer(spawning([program]), Bounds(atomic=True, max_states=500))
+    explorer = Explorer(spawning([program]), Bounds(atomic=True, max_states=60))
     explorer.run()
     assert explorer.verdict.reductions[-1] == word
 

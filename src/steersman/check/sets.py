@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from steersman.api.controller import is_theirs
 
 NAMES: Final = {"set": "__steersman_set__", "frozenset": "__steersman_frozenset__"}
+FILES_KEPT: Final = 64
+"""Files whose rewritten functions are kept for the next search: about as many as controllers of one test run are in."""
 
 
 class BackwardSet(set[Any]):
@@ -91,7 +94,7 @@ class Backwards:
 
     def __init__(self, classes: Iterable[type[Any]]) -> None:
         self._swaps: list[tuple[FunctionType, CodeType, CodeType]] = []
-        rewritten: dict[str, dict[tuple[str, int], CodeType]] = {}
+        rewritten: dict[str, Mapping[tuple[str, int], CodeType]] = {}
         for function in _reachable(classes):
             old = function.__code__
             codes = rewritten.get(old.co_filename)
@@ -122,14 +125,19 @@ class Backwards:
         return len(self._swaps)
 
 
-def _rewritten(function: FunctionType) -> dict[tuple[str, int], CodeType]:
+def _rewritten(function: FunctionType) -> Mapping[tuple[str, int], CodeType]:
     """The functions of a file that make sets, compiled anew, by name and line; none when there is no source."""
     try:
-        source = "".join(inspect.findsource(function)[0])
-        tree = _Rewriter().visit(ast.parse(source))
-        module = compile(ast.fix_missing_locations(tree), function.__code__.co_filename, "exec")
+        return _compiled(function.__code__.co_filename, "".join(inspect.findsource(function)[0]))
     except (OSError, TypeError, SyntaxError, ValueError):
         return {}
+
+
+@lru_cache(maxsize=FILES_KEPT)
+def _compiled(path: str, source: str) -> Mapping[tuple[str, int], CodeType]:
+    """The same of a file's text. Tens of milliseconds for a long file: most of a small search, if it were done anew."""
+    tree = _Rewriter().visit(ast.parse(source))
+    module = compile(ast.fix_missing_locations(tree), path, "exec")
     return {(code.co_qualname, code.co_firstlineno): code for code in _codes(module) if _uses(code)}
 
 
