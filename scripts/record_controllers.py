@@ -23,11 +23,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import steersman as sm
 from tests.interop.conformance.real import guest, running
 from tests.run import scenarios
+from tests.run.scenarios import silence
 
 QUIET: Final = 4.0
 """Seconds without a change after which a cluster is at rest: longer than any pause of the real controllers here."""
-PAUSES: Final = {"node-lost": 65.0, "job-backoff": 15.0, "namespace": 8.0, "volumes": 8.0, "volumes-classes": 16.0}
+PAUSES: Final = {"node-lost": 65.0, "job-backoff": 15.0, "namespace": 8.0, "volumes": 8.0, "volumes-classes": 16.0,
+          "job-indexes": 15.0, "volume-expansion": 16.0}
 """Where they pause longer: a lost node is waited for, a Job's pod is tried again later."""
+PAUSES_OF_STEPS: Final = {"node-silent": (65.0, 12.0), "node-unready": (12.0, 12.0)}
+"""The same, step by step: a node that speaks is silent again after a while."""
 MOST: Final = 90.0
 HASTE: Final = ("--horizontal-pod-autoscaler-sync-period=1s",)
 """What is done every now and then is done more often; what is done is the same."""
@@ -49,17 +53,19 @@ def main() -> None:
 
 def record(binaries: Path, name: str) -> list[list[str]]:
     """The scenario's steps, each in a control plane of its own."""
+    bare = name in silence.SCENARIOS
+    off = ["*", "-*", *(["-kubelet"] if bare else [])]
     with (
         tempfile.TemporaryDirectory() as text,
-        sm.testing.control_plane(virtual_nodes=3, controllers=["*", "-*"], instant=True) as cp,
+        sm.testing.control_plane(virtual_nodes=0 if bare else 3, controllers=off, instant=True) as cp,
     ):
         folder = Path(text)
         command = guest(binaries / "kube-controller-manager", folder, Path(cp.kubeconfig), elect=False)
         with running([*command, *HASTE], folder / "log"):
             cp.client.wait(lambda: cp.client.list("v1/ServiceAccount", scenarios.NAMESPACE), 60, "the default account")
             time.sleep(QUIET)  # its informers are there
-            pause = PAUSES.get(name, QUIET)
-            return list(scenarios.play(cp.client, name, lambda c, step: settled(c, pause)))
+            pauses = PAUSES_OF_STEPS.get(name) or [PAUSES.get(name, QUIET)] * len(scenarios.SCENARIOS[name])
+            return list(scenarios.play(cp.client, name, lambda c, step: settled(c, pauses[step])))
 
 
 def settled(c: Any, quiet: float) -> list[str]:

@@ -277,7 +277,7 @@ def test_targets():
     once(w)
     assert conditions(w)["ScalingActive"] == ("False", "AmbiguousSelector")
     assert replicas(w) == 2
-    assert "[{two default} {web default}]" in one(w, HPA).status.conditions[1].message
+    assert "[default/two default/web]" in one(w, HPA).status.conditions[1].message
 
 
 def test_every_order_of_load_and_looks_ends_within_bounds():

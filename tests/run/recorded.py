@@ -26,9 +26,9 @@ def hurried() -> Iterator[None]:
         yield
 
 
-def replay(root: Any, name: str) -> None:
+def replay(root: Any, name: str, virtual_nodes: int = 3) -> None:
     """Plays a scenario in a workspace of its own. Fails with what differs."""
-    plane = root.workspace(virtual_nodes=3)
+    plane = root.workspace(virtual_nodes=virtual_nodes)
     c = plane.client
     c.wait(lambda: c.list("v1/ServiceAccount", scenarios.NAMESPACE), SECONDS, "the default account")
 

@@ -4,9 +4,9 @@ import pytest
 
 import steersman as sm
 from tests.run import recorded
-from tests.run.scenarios import autoscalers, cronjobs, nodes, services, storage
+from tests.run.scenarios import autoscalers, cronjobs, devices, nodes, services, storage
 
-OTHERS = [name for part in (autoscalers, cronjobs, nodes, services, storage) for name in part.SCENARIOS]
+OTHERS = [name for part in (autoscalers, cronjobs, nodes, services, storage, devices) for name in part.SCENARIOS]
 
 
 @pytest.fixture(scope="module")

@@ -324,8 +324,24 @@ def _device_request(request: Frozen) -> Frozen:
     return each(inside(request, "exactly", _exact), "firstAvailable", _exact)
 
 
+def _taint_times(spec: Frozen, time: str) -> Frozen:
+    """Taints of devices, set just now where nothing else is said."""
+    return each(spec, "devices", lambda device: each(device, "taints", lambda taint: lacking(taint, {"timeAdded": time})))
+
+
+def _toleration(given: Frozen) -> Frozen:
+    return unset(given, {"operator": "Equal"})
+
+
+def _allocated(status: Frozen) -> Frozen:
+    def of_device(device: Frozen) -> Frozen:
+        return each(device, "tolerations", _toleration)
+
+    return inside(status, "allocation", lambda it: inside(it, "devices", lambda held: each(held, "results", of_device)))
+
+
 def _exact(request: Frozen) -> Frozen:
-    request = unset(request, {"allocationMode": "ExactCount"})
+    request = each(unset(request, {"allocationMode": "ExactCount"}), "tolerations", _toleration)
     return unset(request, {"count": 1}) if request["allocationMode"] == "ExactCount" else request
 
 
@@ -414,6 +430,7 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     ("networking.k8s.io", "NetworkPolicy", "spec"): _network_policy,
     ("networking.k8s.io", "IngressClass", "spec"): _ingress_class,
     ("resource.k8s.io", "ResourceClaim", "spec"): _claim_requests,
+    ("resource.k8s.io", "ResourceClaim", "status"): _allocated,
     ("resource.k8s.io", "ResourceClaimTemplate", "spec"): lambda spec: inside(spec, "spec", _claim_requests),
     ("storage.k8s.io", "CSIDriver", "spec"): _csi_driver,
     ("apiextensions.k8s.io", "CustomResourceDefinition", "spec"): _definition,
@@ -432,6 +449,11 @@ _FILLERS: Final[Mapping[tuple[str, str, str], Fill]] = {
     (_RBAC, "ClusterRoleBinding", "roleRef"): _role_ref,
     (_RBAC, "ClusterRoleBinding", "subjects"): _listed(_subject),
 }
+
+TIMED: Final[Mapping[tuple[str, str], Callable[[Frozen, str], Frozen]]] = {
+    ("resource.k8s.io", "ResourceSlice"): _taint_times,
+}
+"""By kind: (spec, now in RFC 3339) → the spec with the times that nobody set."""
 
 _MISSING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("", "Namespace"): {"spec": EMPTY, "status": _ACTIVE},

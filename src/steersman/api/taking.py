@@ -236,9 +236,17 @@ def take_parts(kind: Kind, body: Mapping[str, Any], name: str, by: By, warnings:
         rest["data"] = defaults.secret_data(rest.get("data"), rest.pop("stringData"))
         if by.judge and (causes := validate.part(kind, "data", rest["data"])):
             raise errors.invalid(kind.kind, name, causes, kind.group)
+    if spec is not None and kind.gk in defaults.TIMED:
+        spec = _timed(kind, spec, name, by)
     state = body.get("status")
     taken_status = take_section(kind, "status", state, name, by, warnings) if status and state is not None else None
     return Parts(spec, encode(kind, name, "", Section(Frozen(rest))) if rest else None, taken_status)
+
+
+def _timed(kind: Kind, spec: Section, name: str, by: By) -> Section:
+    """The spec with the times that nobody set: now."""
+    value = defaults.TIMED[kind.gk](spec.value, by.time)
+    return spec if value is spec.value else encode(kind, name, "spec", Section(value))
 
 
 def _need_parts(kind: Kind, parts: Mapping[str, Any], name: str, given: Collection[str]) -> None:

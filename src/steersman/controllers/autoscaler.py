@@ -247,7 +247,7 @@ class _Look:
         rivals = self.rivals(found)
         if rivals:
             names = sorted([self.hpa["metadata"]["name"], *rivals])
-            shown = " ".join(f"{{{name} {self.namespace}}}" for name in names)
+            shown = " ".join(f"{self.namespace}/{name}" for name in names)
             message = f"pods by selector {scale.selector} are controlled by multiple HPAs: [{shown}]"
             self.say("Warning", "AmbiguousSelector", message)
             self.condition("ScalingActive", "False", "AmbiguousSelector", message)

@@ -16,13 +16,16 @@ from steersman.controllers.cronjob import CronJob
 from steersman.controllers.daemonset import DaemonSet
 from steersman.controllers.definition import DefinitionController
 from steersman.controllers.deployment import Deployment
+from steersman.controllers.device_eviction import DeviceTaintEviction
 from steersman.controllers.disruption import Disruption
 from steersman.controllers.endpoints import EndpointsController
 from steersman.controllers.endpointslice import EndpointSliceController
 from steersman.controllers.ephemeral import EphemeralVolumes
 from steersman.controllers.eventttl import EventTtl
+from steersman.controllers.expansion import VolumeExpansion
 from steersman.controllers.garbage import GarbageCollector
 from steersman.controllers.job import Job
+from steersman.controllers.legacy_tokens import LegacyTokens
 from steersman.controllers.mirroring import EndpointSliceMirroring
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.node_events import NodeEvents
@@ -89,6 +92,9 @@ CLUSTER: Final[tuple[type[Controller], ...]] = (
     NodeEvents,
     PolicyStatus,
     ResourceClaims,
+    DeviceTaintEviction,
+    VolumeExpansion,
+    LegacyTokens,
 )
 """What only a cluster that runs needs: accounts, tokens, certificates, roles, quotas, addresses; no workload waits."""
 BY_NAME: Final[Mapping[str, type[Controller]]] = {controller_name(cls): cls for cls in (*ALL, *CLUSTER)}

@@ -1,7 +1,8 @@
 """The node life-cycle controller: a node that fell silent becomes Unknown, and conditions become taints.
 
 Whether a node is silent is judged by its Lease and by the heartbeat in its status, whichever is newer, and no earlier
-than some time after it was seen first: whoever comes back after a while has not heard anything. A node that never held
+than some time after it was seen first: whoever comes back after a while has not heard anything. Where the node's clock
+is wrong, so that a new sign is older than one seen before, or is still to come, it counts from when it was seen. A node that never held
 a Lease has no heartbeat, and is as healthy as its status says. NoSchedule taints follow
 the conditions at once; the NoExecute taint that drives pods away is set zone by zone, not too fast, by `node_zones.py`,
 and taken away here. Source of the facts: Kubernetes 1.36, pkg/controller/nodelifecycle.
@@ -39,7 +40,7 @@ LEASE: Final = ("coordination.k8s.io", "Lease")
 GRACE: Final = 50
 """Seconds without a sign of life (--node-monitor-grace-period)."""
 HEARD: Final = "heard"
-"""In memory, with a node's name: since when its signs of life are listened to."""
+"""In memory, with a node's name: its newest signs of life, and since when they, or any, are listened to."""
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "Ready": EVICTING,
@@ -118,15 +119,10 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
     ready = condition_of(conditions, "Ready") or EMPTY
     signs = [(lease.get("spec") or EMPTY).get("renewTime"), ready.get("lastHeartbeatTime")]
     last = max([time for text in signs if (time := time_of(text)) is not None], default=None)
-    spared = time_of(c.memory.get(SPARED))
-    if spared is not None and (last is None or spared > last):
-        last = spared
     if last is None:
         return node
-    begun = c.memory.get(f"{HEARD} {key.name}")
-    if begun is None:
-        begun = c.memory[f"{HEARD} {key.name}"] = c.timestamp()
-    if not c.after(max(last, time_of(begun) or 0), GRACE):
+    spared = time_of(c.memory.get(SPARED))
+    if not c.after(max(_heard(c, key.name, signs, last), spared or 0), GRACE):
         return node
     now = c.timestamp()
     changed = False
@@ -149,6 +145,19 @@ def _judge(c: Client, key: Key, node: Json) -> Json:
     if is_node_ready(node):
         _tell(c, node)
     return after
+
+
+def _heard(c: Client, name: str, signs: list[Any], last: int) -> int:
+    """When a node gave its last sign of life: by its own clock, unless that cannot be right. Then it was when this
+    sign was seen first, as it is for a node that has just been met."""
+    place = f"{HEARD} {name}"
+    known = c.memory.get(place)
+    if known is None or (known["signs"] != signs and last <= (time_of(known["at"]) or 0)):
+        known = c.memory[place] = {"at": c.timestamp(), "signs": signs}
+    elif known["signs"] != signs:
+        known = c.memory[place] = {"at": known["at"] if c.elapsed(last, 0) else c.timestamp(), "signs": signs}
+    at = time_of(known["at"]) or 0
+    return last if last > at and c.elapsed(last, 0) else at
 
 
 def _unknown(now: str, said: Mapping[str, str]) -> dict[str, str]:

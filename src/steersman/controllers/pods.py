@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.api.client import Client
+from steersman.api.client import Client, key_of
 from steersman.api.times import MICRO, parse_time
 from steersman.controllers.conditions import find
 from steersman.kernel.value import EMPTY
@@ -83,3 +83,14 @@ def with_condition(c: Client, pod: Json, type_: str, status: str, reason: str, m
         changed["observedGeneration"] = pod["metadata"]["generation"]
     before[place : place + 1] = [{**changed, "reason": reason, "message": message} if reason else changed]
     return before
+
+
+def disrupt(c: Client, pod: Json, reason: str, message: str) -> None:
+    """Deletes a pod that has to go, and says why in its condition DisruptionTarget first. Raises `Conflict` if it has
+    changed meanwhile."""
+    meta = pod["metadata"]
+    key = key_of(pod)
+    conditions = with_condition(c, pod, "DisruptionTarget", "True", reason, message)
+    body = {"metadata": {"uid": meta["uid"]}, "status": {"conditions": conditions}}
+    c.patch(key, body, "status", rv=meta["resourceVersion"])
+    c.delete(key, uid=meta["uid"])

@@ -64,15 +64,7 @@ class TaintEviction(Controller):
                 return
         c.memory.pop(place, None)
         c.event(pod, "Normal", REASON, f"Marking for deletion Pod {place}", SOURCE)
-        _evict(c, key, pod)
-
-
-def _evict(c: Client, key: Key, pod: Json) -> None:
-    uid = pod["metadata"]["uid"]
-    conditions = pods.with_condition(c, pod, "DisruptionTarget", "True", "DeletionByTaintManager", MESSAGE)
-    body = {"metadata": {"uid": uid}, "status": {"conditions": conditions}}
-    c.patch(key, body, "status", rv=pod["metadata"]["resourceVersion"])
-    c.delete(key, uid=uid)
+        pods.disrupt(c, pod, "DeletionByTaintManager", MESSAGE)
 
 
 def _taints(node: Json) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from steersman.controllers.builtin import builtin
 from steersman.controllers.root_ca import SOURCE, SOURCE_FIELD
 from steersman.kernel.object import Key
 from tests.check.targets.making import LONG_AGO, gone, holds, named, web_pod
+from tests.controllers import test_legacy_tokens as legacy
 from tests.controllers.test_accounts import PUBLISHED, RBAC, REQUEST, SHOP, SYSTEM, account, role, secret
 from tests.controllers.test_policy_status import policy
 from tests.controllers.test_registration import CRD, SERVICE, TWO
@@ -217,6 +218,20 @@ def policies() -> sm.Scenario:
     return w.converges(lambda s: s[key].status.observedGeneration == s[key].metadata.generation)
 
 
+def legacy_tokens() -> sm.Scenario:
+    w = sm.Scenario().run(*builtin("legacy-serviceaccount-token-cleaner"))
+    for each in (legacy.SYSTEM, legacy.account(legacy.SECRET.name), legacy.token(), legacy.tracked()):
+        w.apply(each)
+    w.user("use", lambda c: c.patch(legacy.SECRET, {"metadata": {"labels": {legacy.LAST_USED: "2026-01-01"}}}))
+
+    def unused(s: sm.State) -> bool:
+        """What the account lists is gone in the end."""
+        account = s[legacy.ACCOUNT]
+        return gone(s, legacy.SECRET) or not account or not account.secrets or not s[legacy.TRACKING]
+
+    return w.converges(unused)
+
+
 TARGETS = {
     "garbage-collector": garbage,
     "namespace": namespace,
@@ -234,4 +249,5 @@ TARGETS = {
     "token-cleaner-controller": token_cleaner,
     "bootstrap-signer-controller": signer,
     "validatingadmissionpolicy-status": policies,
+    "legacy-serviceaccount-token-cleaner": legacy_tokens,
 }

@@ -10,6 +10,7 @@ from steersman.controllers.node_ipam import allocating
 from steersman.kernel.object import Key
 from steersman.nodes.node import node_object
 from tests.check.targets.making import gone, holds, web_pod
+from tests.controllers import test_device_eviction as devices
 
 NODE, POD = Key("", "Node", "", "node-1"), Key("", "Pod", "default", "web")
 TAINT = {"key": "a", "value": "b", "effect": "NoExecute"}
@@ -98,11 +99,30 @@ def podgc() -> sm.Scenario:
     return w.converges(lambda s: bool(s[NODE]) or s.count("v1/Pod") == 0)
 
 
+def device_eviction() -> sm.Scenario:
+    w = sm.Scenario().run(*builtin("device-taint-eviction-controller"))
+    for each in (devices.rack(), devices.claim(), devices.claim("other"), devices.holder(), devices.holder(1, "other")):
+        w.apply(each)
+    w.user("hold", devices.hold)
+    w.user("hold other", lambda c: devices.hold(c, 1, "other", tolerationSeconds=5))
+    w.user("taint", lambda c: devices.taint(c, devices.TAINT))
+
+    def left(s: sm.State) -> bool:
+        """Whoever holds a tainted device goes."""
+        held = {each.uid for claim in s.list(devices.CLAIMS) for each in claim.status.reservedFor or ()}
+        staying = {each.metadata.uid for each in s.list("v1/Pod") if "deletionTimestamp" not in each.metadata}
+        tainted = s[devices.SLICE] and s[devices.SLICE].spec.devices[0].taints
+        return not tainted or held.isdisjoint(staying)
+
+    return w.converges(left)
+
+
 TARGETS = {
     "node-lifecycle-controller": lifecycle,
     "node-events": events,
     "ttl-controller": node_ttl,
     "node-ipam-controller": ipam,
     "taint-eviction-controller": eviction,
+    "device-taint-eviction-controller": device_eviction,
     "pod-garbage-collector": podgc,
 }

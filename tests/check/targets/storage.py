@@ -10,6 +10,7 @@ from steersman.api.client import key_of
 from steersman.controllers.builtin import builtin
 from steersman.kernel.object import Key
 from tests.check.targets.making import gone, named, web_pod
+from tests.controllers import test_expansion as sizes
 from tests.controllers import test_resourceclaims as devices
 from tests.controllers.test_volumes import CLAIM, VOLUME, claim, pod, volume
 
@@ -123,6 +124,22 @@ def resource_claims() -> sm.Scenario:
     return w.converges(told)
 
 
+def expansion() -> sm.Scenario:
+    w = sm.Scenario().run(*builtin("persistentvolume-expander"))
+    w.apply(sizes.VOLUME)
+    w.apply(sizes.CLAIM)
+    w.user("bind", sizes.bind)
+    w.user("grow", sizes.grow)
+
+    def handed_over(s: sm.State) -> bool:
+        """What asks for more than it has says whose driver will see to it."""
+        found = s[sizes.KEY]
+        grown = found.spec.resources.requests.storage != "1Gi" and found.status.phase == "Bound"
+        return gone(s, sizes.KEY) or not grown or found.metadata.annotations[sizes.RESIZER] == "pd.csi.storage.gke.io"
+
+    return w.converges(handed_over)
+
+
 TARGETS = {
     "persistentvolume-binder": binder,
     "ephemeral-volume-controller": ephemeral,
@@ -130,4 +147,5 @@ TARGETS = {
     "persistentvolume-protection-controller": volume_protection,
     "volumeattributesclass-protection-controller": attributes,
     "resourceclaim-controller": resource_claims,
+    "persistentvolume-expander": expansion,
 }

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from tests.run.scenarios import autoscalers, cronjobs, nodes, services, storage, workloads
+from tests.run.scenarios import autoscalers, cronjobs, devices, nodes, services, silence, storage, workloads
 from tests.run.scenarios.making import NAMESPACE, Step
 
 VECTORS: Final = Path(__file__).parent.with_name("controllers.json.xz")
@@ -37,6 +37,10 @@ KINDS: Final = (
     "v1/ResourceQuota",
     "v1/PersistentVolume",
     "v1/Namespace",
+    "v1/Node",
+    "v1/Secret",
+    "resource.k8s.io/v1/ResourceClaim",
+    "resource.k8s.io/v1/ResourceSlice",
 )
 APART: Final = ("kubernetes", "kube-system", "kube-public", "kube-node-lease", "default")
 """Objects by name that are there before anybody does anything."""
@@ -47,6 +51,10 @@ OTHERS: Final = ("default-scheduler", "kubelet", "node-controller")
 """Those whose Events are not a controller's under comparison."""
 RACE: Final = "Operation cannot be fulfilled on"
 """In Events about a write that came too late and was made again: who is late differs from run to run."""
+_VIRTUAL: Final = re.compile(r"node-\d$")
+"""Nodes that are there before anybody does anything."""
+_SHARED: Final = re.compile(r"multiple HPAs: \[([^]]*)\]")
+"""In the order of a Go map."""
 _WORDS: Final = (
     (re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"'), '"TIME"'),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
@@ -60,7 +68,7 @@ _WORDS: Final = (
 
 SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
     name: steps
-    for part in (workloads, cronjobs, autoscalers, services, storage, nodes)
+    for part in (workloads, cronjobs, autoscalers, services, storage, nodes, silence, devices)
     for name, steps in part.SCENARIOS.items()
 }
 """What is done, step by step; after each step comes a rest."""
@@ -75,17 +83,18 @@ def seen(c: Any) -> list[str]:
 def listed(c: Any, kind: str) -> list[Any]:
     """The objects of a kind that a scenario made, or that were made for it."""
     found = c.list(kind, NAMESPACE if c.kind(kind).namespaced else None)
-    return [each for each in found if each["metadata"]["name"] not in APART]
+    return [each for each in found if each["metadata"]["name"] not in APART and not _VIRTUAL.match(each["metadata"]["name"])]
 
 
 def _told(event: Any) -> str:
-    if (event.get("source") or {}).get("component", event.get("reportingComponent")) in (None, *OTHERS):
+    about = event["involvedObject"]
+    others = OTHERS if about["name"] != silence.SILENT else OTHERS[:2]
+    if (event.get("source") or {}).get("component", event.get("reportingComponent")) in (None, *others):
         return ""
-    if event["reason"] == "FailedScheduling" or event.get("reportingComponent") in OTHERS:
+    if event["reason"] == "FailedScheduling" or event.get("reportingComponent") in others:
         return ""
     if RACE in event["message"]:
         return ""
-    about = event["involvedObject"]
     return _words(f"{about['kind']} {about['name']}: {event['type']} {event['reason']} {event['message']}")
 
 
@@ -106,6 +115,7 @@ def _text(value: Any) -> str:
 
 
 def _words(text: str) -> str:
+    text = _SHARED.sub(lambda found: f"multiple HPAs: {sorted(found[1].split())}", text)
     for pattern, word in _WORDS:
         text = pattern.sub(word, text)
     return text

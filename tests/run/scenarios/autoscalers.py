@@ -1,7 +1,6 @@
 """Autoscalers: what they count, how far they go at a time, and what they say when they cannot.
 
-Usage is what pods on virtual nodes say they use. (Two autoscalers of the same pods are told in the order of a Go map,
-which no two runs share.)
+Usage is what pods on virtual nodes say they use.
 """
 
 from __future__ import annotations
@@ -105,6 +104,18 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
         }), scaler(resource(), name="still", scaleTargetRef={
             "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "nobody"
         })),
+    ),
+    "autoscaler-cpu": (
+        create(hungry(replicas=1)),
+        create(scaler(resource("cpu", value=25), maxReplicas=3)),
+        measuring(resource("cpu", "AverageValue", "20m")),
+        behave(maxReplicas=2),
+    ),
+    "autoscaler-shared": (
+        create(hungry(replicas=2)),
+        create(scaler(resource(value=100))),
+        create(scaler(resource(value=100), name="other")),
+        delete(HPA, "Background", "other"),
     ),
     "autoscaler-pods": (create(deployment(replicas=1)), create(scaler(PODS)), measuring(PODS, EXTERNAL)),
     "autoscaler-object": (create(deployment(replicas=1)), create(scaler(OBJECT)), measuring(_each(OBJECT))),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.run.scenarios.making import Step, create, delete, ends, made, patch, status, together
+from tests.run.scenarios.making import LONG_AGO, Step, create, delete, ends, made, patch, status, together
 
 CRON: Final = "batch/v1/CronJob"
-LONG_AGO: Final = "2020-01-01T00:00:00Z"
 
 
 def cronjob(exit_code: str = "0", lifetime: str = "0", **spec: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 NAMESPACE: Final = "default"
+LONG_AGO: Final = "2020-01-01T00:00:00Z"
 LABELS: Final = {"matchLabels": {"app": "web"}}
 CONTAINERS: Final = [{"name": "c", "image": "i"}]
 

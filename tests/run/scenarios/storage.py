@@ -29,6 +29,9 @@ def user(name: str = "user", claim: str = "web", **spec: Any) -> dict[str, Any]:
     return made("v1/Pod", name, containers=[{"name": "c", "image": "i"}], volumes=volumes, **spec)
 
 
+LARGER: Final = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+
+
 SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
     "volumes": (
         create(claim()),
@@ -50,6 +53,19 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
         ),
         create(claim("later", volumeName="pre"), claim("gone")),
         together(delete(CLAIMS, "Background", "gone"), delete(CLAIMS, "Background", "made")),
+    ),
+    "volume-expansion": (
+        create(
+            storage_class("none", allowVolumeExpansion=True), storage_class("csi", allowVolumeExpansion=True), claim(),
+            claim("driven", storageClassName="csi"), claim("old", storageClassName="csi", volumeName="old"),
+        ),
+        create(
+            volume(), volume("csi", storageClassName="csi", nfs=None, csi={
+                "driver": "example.com", "volumeHandle": "h"
+            }, claimRef={"name": "driven", "namespace": NAMESPACE}),
+            volume("old", storageClassName="csi", nfs=None, gcePersistentDisk={"pdName": "d"}),
+        ),
+        together(*[patch(CLAIMS, LARGER, name) for name in ("web", "driven", "old")]),
     ),
     "quota": (
         create(made(QUOTA, hard={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tests.run.scenarios.making import (
     CLAIM,
@@ -22,7 +22,26 @@ from tests.run.scenarios.making import (
     made,
     patch,
     template,
+    together,
 )
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+
+
+def ended(index: int, phase: str, code: int = 3, **more: Any) -> Step:
+    """The pod of an index, running so far, has ended."""
+
+    def step(c: Any) -> None:
+        pods = [each for each in c.list("v1/Pod", "default") if each["status"]["phase"] in ("Pending", "Running")]
+        found = next(each for each in pods if each["metadata"]["annotations"][INDEX] == str(index))
+        exit_code = code if phase == "Failed" else 0
+        last = {"name": "c", "state": {"terminated": {"exitCode": exit_code, "reason": "Ended"}}, **CONTAINER}
+        c.patch_status(found, {"phase": phase, "containerStatuses": [last], **more})
+
+    return step
+
+
+CONTAINER: Final = {"image": "i", "imageID": "i", "ready": False, "restartCount": 0}
 
 SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
     "deployment-rolling": (
@@ -38,6 +57,15 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
         create(deployment(replicas=2, strategy={"type": "Recreate"})),
         patch(DEPLOYMENT, image("nginx:2")),
         patch(DEPLOYMENT, {"spec": {"replicas": 0}}),
+    ),
+    "deployment-surge": (
+        create(deployment(replicas=4, revisionHistoryLimit=1,
+                          strategy={"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "0%"}})),
+        patch(DEPLOYMENT, image("nginx:2")),
+        patch(DEPLOYMENT, {"spec": {"template": {"spec": {"nodeSelector": {"no": "where"}}}}}),
+        patch(DEPLOYMENT, {"spec": {"replicas": 3}}),
+        patch(DEPLOYMENT, {"spec": {"template": {"spec": {"nodeSelector": None}}}}),
+        patch(DEPLOYMENT, image("nginx:3")),
     ),
     "deployment-deadline": (
         create(
@@ -68,6 +96,28 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
         ),
         patch(SETS, image("nginx:2")),
         delete(SETS, "Background"),
+    ),
+    "statefulset-retention": (
+        create(
+            made(
+                SETS, replicas=3, serviceName="web", selector=LABELS, template=template(),
+                persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Delete"},
+                volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": CLAIM}], podManagementPolicy="Parallel",
+            )
+        ),
+        patch(SETS, {"spec": {"replicas": 1}}),
+        patch(SETS, {"spec": {"replicas": 2, "persistentVolumeClaimRetentionPolicy": {
+            "whenDeleted": "Delete", "whenScaled": "Retain"
+        }}}),
+        patch(SETS, {"spec": {"replicas": 1}}),
+        delete(SETS, "Foreground"),
+    ),
+    "statefulset-start": (
+        create(made(SETS, replicas=2, serviceName="web", selector=LABELS, template=template(), ordinals={"start": 2},
+                    updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 3}})),
+        patch(SETS, image("nginx:2")),
+        patch(SETS, {"spec": {"ordinals": {"start": 1}}}),
+        patch(SETS, {"spec": {"ordinals": None, "updateStrategy": {"rollingUpdate": {"partition": 0}}}}),
     ),
     "daemonset": (
         create(made(DAEMONS, selector=LABELS, template=template())),
@@ -155,6 +205,46 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
             job("indexes", "3", completionMode="Indexed", completions=2, parallelism=1, backoffLimitPerIndex=0,
                 maxFailedIndexes=0),
         ),
+    ),
+    "job-indexes": (
+        create(
+            job("few", "3", completionMode="Indexed", completions=4, parallelism=1, backoffLimitPerIndex=0,
+                maxFailedIndexes=2),
+            job("again", "3", completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1),
+            job("stop", "3", completionMode="Indexed", completions=3, parallelism=3, backoffLimitPerIndex=5,
+                podFailurePolicy={"rules": [
+                    {"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1, 2]}}
+                ]}),
+        ),
+    ),
+    "job-mixed": (
+        create(job("web", lifetime="600", completionMode="Indexed", completions=4, parallelism=4,
+                   backoffLimitPerIndex=0)),
+        together(ended(1, "Failed"), ended(3, "Failed")),
+        ended(0, "Succeeded"),
+        ended(2, "Succeeded"),
+    ),
+    "job-rules": (
+        create(
+            job("web", lifetime="600", completionMode="Indexed", completions=2, parallelism=2, backoffLimit=1,
+                podFailurePolicy={"rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                    {"action": "FailJob", "onExitCodes": {
+                        "containerName": "c", "operator": "In", "values": [42]
+                    }},
+                ]}),
+        ),
+        ended(1, "Failed", conditions=[{"type": "DisruptionTarget", "status": "True"}]),
+        ended(0, "Failed", 42),
+    ),
+    "job-success": (
+        create(
+            job("web", lifetime="600", completionMode="Indexed", completions=4, parallelism=4, successPolicy={
+                "rules": [{"succeededIndexes": "0-2", "succeededCount": 2}, {"succeededIndexes": "3"}]
+            }),
+        ),
+        ended(2, "Succeeded"),
+        ended(1, "Succeeded"),
     ),
     "budget-kinds": (
         create(made(SETS, replicas=2, serviceName="web", selector=LABELS, template=template())),
