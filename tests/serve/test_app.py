@@ -1,13 +1,15 @@
 """The app: who may ask, which paths there are, and that every failure is a Status."""
 
 import asyncio
+import logging
+import threading
 
 import pytest
 
 from steersman.api.begin import Api
 from steersman.api.kinds import Kinds
 from steersman.serve.credentials.tls import Authority
-from steersman.serve.health import STORAGE, Health
+from steersman.serve.health import BLOCKED, INFORMED, SHUTDOWN, STORAGE, Health, LogFlow
 from steersman.serve.message import Headers, Query, Request
 from tests.serve.harness import in_loop
 from tests.serve.plane import DEPLOYMENTS, PODS, Plane, pod
@@ -40,10 +42,52 @@ async def test_health_is_told_to_all(path):
 @in_loop
 async def test_health_in_detail():
     answer = await Plane().get("/readyz?verbose")
-    assert answer.body == b"[+]ping ok\n[+]etcd ok\n[+]etcd-readiness ok\nreadyz check passed\n"
+    assert answer.body == (
+        b"[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n[+]shutdown ok\n"
+        b"readyz check passed\n"
+    )
     for path in ("/livez/ping", "/livez/etcd", "/readyz/etcd-readiness", "/readyz?exclude=etcd", "/healthz/etcd"):
         assert (await Plane().get(path)).body == b"ok"
     await Plane().get("/livez/etcd-readiness", code=404)
+
+
+def test_readiness_waits_for_the_controllers_and_ends_before_the_server():
+    wrong = {INFORMED: "not yet", SHUTDOWN: "process is shutting down"}
+    health = Health({name: lambda name=name: wrong[name] for name in wrong})
+
+    def asked(name, *rest):
+        return health.answer(name, [*rest], Query("")).body.decode()
+
+    assert asked("livez") == "ok" and asked("livez", INFORMED) == "404 page not found\n"
+    assert "[-]informer-sync failed" in asked("readyz") and "[-]shutdown failed" in asked("readyz")
+    assert asked("readyz", SHUTDOWN) == "internal server error: process is shutting down\n"
+    wrong.update({INFORMED: "", SHUTDOWN: ""})
+    assert asked("readyz") == "ok" and asked("readyz", "log") == "ok"
+
+
+def test_a_log_that_takes_no_lines_is_noticed():
+    now, handler = [0.0], logging.StreamHandler()
+    flow = LogFlow(lambda: now[0])
+    logging.getLogger().addHandler(handler)
+    stuck, free = threading.Event(), threading.Event()
+
+    def write():
+        with handler.lock:
+            stuck.set()
+            free.wait(10)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert stuck.wait(10) and flow() == ""
+        now[0] = BLOCKED
+        assert flow() == "logging blocked"
+        free.set()
+        writer.join()
+        assert flow() == ""
+    finally:
+        free.set()
+        logging.getLogger().removeHandler(handler)
 
 
 def test_who_keeps_the_objects_is_asked_by_its_name_in_kubernetes():
@@ -56,7 +100,7 @@ def test_who_keeps_the_objects_is_asked_by_its_name_in_kubernetes():
         return answer.status, answer.body.decode()
 
     assert asked("livez/etcd") == (500, "internal server error: the disk is full\n")
-    lines = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]journal failed: reason withheld\n"
+    lines = "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n[-]journal failed: reason withheld\n"
     assert asked("livez") == (500, f"{lines}livez check failed\n")
     assert asked("livez", "exclude=etcd&exclude=journal") == (200, "ok")
     code, text = asked("readyz", "verbose&exclude=etcd&exclude=nope")

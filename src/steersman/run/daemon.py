@@ -138,6 +138,7 @@ class ControlPlane:
             settings.stages,
             self._audit(),
             issuers=believed.issuers,
+            stopping=self.stopping.is_set,
             front=front_proxy(place.pki),
         )
         stack.callback(shared.crew.close)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -45,7 +45,7 @@ from steersman.serve.credentials.issuers.provider import Issuers
 from steersman.serve.credentials.signer import Signer
 from steersman.serve.credentials.tls import Authority
 from steersman.serve.credentials.tokens import Tokens
-from steersman.serve.health import STORAGE
+from steersman.serve.health import INFORMED, SHUTDOWN, STORAGE
 from steersman.serve.hooks import Hooks
 from steersman.serve.memory import APISERVER, FIRST_OBJECTS
 from steersman.serve.registration import local_services
@@ -101,6 +101,8 @@ class Shared:
     """What every new workspace has, once one has been made."""
     issuers: Issuers = field(default_factory=Issuers)
     """Who else makes tokens that are believed."""
+    stopping: Callable[[], bool] = lambda: False
+    """Whether somebody asked the process to end."""
     front: tuple[FrontProxy, Authority] | None = None
     """The certificate that aggregated API servers know this one by, and who signed it."""
 
@@ -118,7 +120,7 @@ class Workspace:
         self.heads.questions.asking = Hooks()
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         """Revision and number of objects at the start."""
-        checks = {STORAGE: self.heads.trouble}
+        checks = {STORAGE: self.heads.trouble, INFORMED: self._uninformed, SHUTDOWN: self._ending}
         auditor = None if shared.audit is None else Auditor(*shared.audit[:2], self.heads.now, shared.audit.workspace)
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams, auditor)
         self.app.aggregator.front = shared.front[0] if shared.front is not None else None
@@ -130,6 +132,14 @@ class Workspace:
         components = _components(shared.without, shared.stages)
         self._loops = Loops(self.heads, loops, components, drivers, concerns=CONCERNS, crew=shared.crew)
         self._started = False
+        self._stopped = False
+
+    def _uninformed(self) -> str:
+        """Why nobody follows the objects yet; "" as soon as the controllers have seen them all."""
+        return "" if self._started else "the controllers and watches of this workspace have not started"
+
+    def _ending(self) -> str:
+        return "process is shutting down" if self._stopped or self._shared.stopping() else ""
 
     async def open(self) -> None:
         """Begins to write, and makes what every cluster has and this one lacks."""
@@ -156,6 +166,7 @@ class Workspace:
 
     async def stop(self) -> None:
         """Ends the controllers; reconciles in flight may end within `GRACE_SECONDS`."""
+        self._stopped = True
         if self._aggregating is not None:
             self._aggregating.cancel()
             await asyncio.gather(self._aggregating, return_exceptions=True)
