@@ -25,8 +25,8 @@ def says(ready: str) -> dict[str, Any]:
     return {"conditions": [{"type": type_, "status": status, **beat} for type_, status in kinds.items()]}
 
 
-def report(ready: str, name: str = SILENT) -> Step:
-    return lambda c: c.patch_status(c.key(NODE, name), says(ready))
+def report(ready: str) -> Step:
+    return lambda c: c.patch_status(c.key(NODE, SILENT), says(ready))
 
 
 def lease(name: str, second: int) -> dict[str, Any]:
@@ -39,9 +39,7 @@ def lease(name: str, second: int) -> dict[str, Any]:
 def joins(name: str) -> Step:
     """A node comes that is well, and has a Lease."""
     meta = {"name": name, "labels": {"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}}
-    return together(
-        create({"apiVersion": "v1", "kind": "Node", "metadata": meta}), report("True", name), create(lease(name, 0))
-    )
+    return create({"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": says("True")}, lease(name, 0))
 
 
 def beating(c: Any) -> None:
