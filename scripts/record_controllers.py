@@ -28,8 +28,15 @@ from tests.run.scenarios import silence
 
 QUIET: Final = 4.0
 """Seconds without a change after which a cluster is at rest: longer than any pause of the real controllers here."""
-PAUSES: Final = {"node-lost": 65.0, "job-backoff": 15.0, "namespace": 8.0, "volumes": 8.0, "volumes-classes": 16.0,
-          "job-indexes": 15.0, "volume-expansion": 16.0}
+PAUSES: Final = {
+    "node-lost": 65.0,
+    "job-backoff": 15.0,
+    "namespace": 8.0,
+    "volumes": 8.0,
+    "volumes-classes": 16.0,
+    "job-indexes": 15.0,
+    "volume-expansion": 16.0,
+}
 """Where they pause longer: a lost node is waited for, a Job's pod is tried again later."""
 PAUSES_OF_STEPS: Final = {"node-silent": (65.0, 12.0), "node-unready": (12.0, 12.0)}
 """The same, step by step: a node that speaks is silent again after a while."""

@@ -46,7 +46,9 @@ def test_a_volume_of_an_old_kind_is_handed_to_its_driver():
     assert resizer(settle(w)) == "pd.csi.storage.gke.io"
 
 
-@pytest.mark.parametrize("source", [{"nfs": {"server": "s", "path": "/"}}, {"csi": {"driver": "d", "volumeHandle": "h"}}])
+@pytest.mark.parametrize(
+    "source", [{"nfs": {"server": "s", "path": "/"}}, {"csi": {"driver": "d", "volumeHandle": "h"}}]
+)
 def test_of_any_other_nobody_is_named(source):
     spec = {name: value for name, value in VOLUME["spec"].items() if name != "gcePersistentDisk"}
     w = settle(make([VolumeExpansion], [CLAIM, {**VOLUME, "spec": {**spec, **source}}]))
@@ -65,7 +67,9 @@ def test_a_volume_of_another_claim_is_left_alone():
 
 def test_every_order_of_events_ends_alike():
     found = explore(
-        lambda: make([VolumeExpansion], [CLAIM, VOLUME], [user("bind", bind), user("grow", grow)], lag=1, budgets=(1, 1))
+        lambda: make(
+            [VolumeExpansion], [CLAIM, VOLUME], [user("bind", bind), user("grow", grow)], lag=1, budgets=(1, 1)
+        )
     )
     assert found.states > 1 and found.terminal and not found.findings
     assert {resizer(w) for w in found.terminal} == {"pd.csi.storage.gke.io"}

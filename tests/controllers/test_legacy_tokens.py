@@ -5,7 +5,6 @@ import pytest
 from steersman.api.rules.data_rules import ACCOUNT_NAME, TOKEN_TYPE
 from steersman.api.times import parse_time
 from steersman.controllers.legacy_tokens import INVALID_SINCE, LAST_USED, SINCE, TRACKING, LegacyTokens
-
 from steersman.kernel.object import Key
 from tests.controllers.services import pod
 from tests.controllers.worlds import client, explore, make, objects, one, settle, user

@@ -4,6 +4,7 @@ import pytest
 
 from steersman.controllers import node_zones, podgc
 from steersman.controllers.node_events import NodeEvents
+from steersman.controllers.node_zones import readiness
 from steersman.controllers.nodehealth import NodeLifecycle
 from steersman.controllers.podgc import PodGc
 from steersman.controllers.tainteviction import TaintEviction
@@ -77,6 +78,26 @@ def test_a_node_that_renews_no_lease_is_unknown_and_its_pods_are_not_ready():
     assert conditions["Ready"].reason == "NodeStatusUnknown"
     assert conditions["Ready"].message == "Kubelet stopped posting node status."
     assert [each.status for each in one(w, "v1/Pod", "p").status.conditions if each.type == "Ready"] == ["False"]
+
+
+@pytest.mark.parametrize("year", [2020, 2026, 2090])
+def test_a_node_whose_clock_is_wrong_is_alive_as_long_as_it_renews_its_lease(year):
+    w = world()
+    client(w).create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}})
+    lease = Key("coordination.k8s.io", "Lease", "kube-node-lease", "node-1")
+    meta = {"name": lease.name, "namespace": lease.namespace}
+
+    def renewed(second):
+        return {"holderIdentity": "node-1", "renewTime": f"{year}-01-01T00:{second // 60:02}:{second % 60:02}.000000Z"}
+
+    client(w).create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": renewed(0)})
+    for second in range(10, 600, 10):
+        pass_time(settle(w), 10)
+        client(w).patch(lease, {"spec": renewed(second)})
+    assert readiness(one(settle(w), "v1/Node", "node-1")) == "True"
+    for _ in range(12):
+        pass_time(settle(w), 10)
+    assert readiness(one(settle(w), "v1/Node", "node-1")) == "Unknown"
 
 
 TOLERANT = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]

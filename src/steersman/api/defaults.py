@@ -326,7 +326,9 @@ def _device_request(request: Frozen) -> Frozen:
 
 def _taint_times(spec: Frozen, time: str) -> Frozen:
     """Taints of devices, set just now where nothing else is said."""
-    return each(spec, "devices", lambda device: each(device, "taints", lambda taint: lacking(taint, {"timeAdded": time})))
+    return each(
+        spec, "devices", lambda device: each(device, "taints", lambda taint: lacking(taint, {"timeAdded": time}))
+    )
 
 
 def _toleration(given: Frozen) -> Frozen:

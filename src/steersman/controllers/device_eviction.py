@@ -62,9 +62,7 @@ class DeviceTaintEviction(Controller):
         if key.gk == POD:
             _judge(c, key, taints)
             return
-        holders = {
-            (claim["metadata"]["namespace"], name): None for claim in c.list(CLAIMS) for name in _holders(claim)
-        }
+        holders = {(claim["metadata"]["namespace"], name): None for claim in c.list(CLAIMS) for name in _holders(claim)}
         for namespace, name in holders:
             _judge(c, Key(*POD, namespace, name), taints)
 

@@ -8,7 +8,7 @@ pkg/controller/volume/expand and csi-translation-lib.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from steersman.api.admission.node_restriction import MIGRATED
 from steersman.api.client import Client

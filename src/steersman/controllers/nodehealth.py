@@ -2,10 +2,10 @@
 
 Whether a node is silent is judged by its Lease and by the heartbeat in its status, whichever is newer, and no earlier
 than some time after it was seen first: whoever comes back after a while has not heard anything. Where the node's clock
-is wrong, so that a new sign is older than one seen before, or is still to come, it counts from when it was seen. A node that never held
-a Lease has no heartbeat, and is as healthy as its status says. NoSchedule taints follow
-the conditions at once; the NoExecute taint that drives pods away is set zone by zone, not too fast, by `node_zones.py`,
-and taken away here. Source of the facts: Kubernetes 1.36, pkg/controller/nodelifecycle.
+is wrong, so that a new sign is older than one seen before, or is still to come, it counts from when it was seen. A node
+that never held a Lease has no heartbeat, and is as healthy as its status says. NoSchedule taints follow the conditions
+at once; the NoExecute taint that drives pods away is set zone by zone, not too fast, by `node_zones.py`, and taken away
+here. Source of the facts: Kubernetes 1.36, pkg/controller/nodelifecycle.
 """
 
 from __future__ import annotations

@@ -83,7 +83,9 @@ def seen(c: Any) -> list[str]:
 def listed(c: Any, kind: str) -> list[Any]:
     """The objects of a kind that a scenario made, or that were made for it."""
     found = c.list(kind, NAMESPACE if c.kind(kind).namespaced else None)
-    return [each for each in found if each["metadata"]["name"] not in APART and not _VIRTUAL.match(each["metadata"]["name"])]
+    return [
+        each for each in found if each["metadata"]["name"] not in APART and not _VIRTUAL.match(each["metadata"]["name"])
+    ]
 
 
 def _told(event: Any) -> str:
@@ -107,6 +109,8 @@ def _plain(obj: Any) -> str:
         del plain["metadata"]["annotations"]
     if "endpoints" in plain:  # in the order of a Go map
         plain["endpoints"].sort(key=_text)
+    if plain["kind"] == "Node":  # which of two that are set at once comes first is a race
+        plain["spec"].get("taints", []).sort(key=_text, reverse=True)
     return _text(plain)
 
 

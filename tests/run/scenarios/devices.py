@@ -1,10 +1,10 @@
-"""Devices that drive their pods away, and tokens of a kind that nobody makes any more."""
+"""Devices that drive away the pods which hold them."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.run.scenarios.making import LONG_AGO, NAMESPACE, Step, create, made, together
+from tests.run.scenarios.making import LONG_AGO, Step, create, made, together
 
 DRIVER: Final = "example.com"
 SLICES, CLAIMS = "resource.k8s.io/v1/ResourceSlice", "resource.k8s.io/v1/ResourceClaim"

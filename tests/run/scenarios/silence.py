@@ -80,7 +80,9 @@ SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
     "node-silent": (
         together(ALL_WELL, guests(AWAY)),
         together(
-            lambda c: c.patch(c.key("coordination.k8s.io/v1/Lease", SILENT, LEASES), {"spec": lease(SILENT, 7)["spec"]}),
+            lambda c: c.patch(
+                c.key("coordination.k8s.io/v1/Lease", SILENT, LEASES), {"spec": lease(SILENT, 7)["spec"]}
+            ),
             report("True"),
         ),
     ),
