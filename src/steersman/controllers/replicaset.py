@@ -73,10 +73,10 @@ class ReplicaSet(Controller):
         status = _status(c, rs, mine, active, failed)
         if not self.counts_terminating:
             del status["terminatingReplicas"]
-        _write_status(c, rs, status)
+        told = _write_status(c, rs, status)
         if failed is not None and NO_CONTENT not in failed[1].message:
             raise failed[1]
-        return facts.again
+        return None if told else facts.again
 
     def _scale(self, c: Client, rs: Json, active: list[Any], facts: Expectations) -> tuple[str, ApiError] | None:
         """Creates what is missing or deletes what is too much; (reason, error) where that was refused."""
@@ -187,12 +187,13 @@ def _status(
     }
 
 
-def _write_status(c: Client, rs: Json, status: Json) -> None:
-    """Writes the status where it changed."""
+def _write_status(c: Client, rs: Json, status: Json) -> bool:
+    """Writes the status where it changed. Whether it did: then that write wakes the ReplicaSet."""
     before = rs.get("status") or EMPTY
     changed = {field: value for field, value in status.items() if before.get(field) != value}
     if changed:
         c.patch(key_of(rs), {"metadata": {"uid": rs["metadata"]["uid"]}, "status": changed}, "status")
+    return bool(changed)
 
 
 def _conditions(c: Client, before: Iterable[Json], failed: tuple[str, ApiError] | None) -> list[Any]:

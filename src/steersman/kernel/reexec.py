@@ -23,6 +23,7 @@ from .disturb import NOTHING, Disturbed, Stamp, same_json
 from .effect import GK, Effect, Event, Refused, Request
 from .identity import Canon, digest
 from .object import SORTED, Key, Object
+from .precondition import tokenise
 from .recall import Recall as Recall
 from .recall import Recalled as Recalled
 from .store import Finder, Store
@@ -443,24 +444,6 @@ def _brief(what: Any) -> str:
         body = orjson.dumps(what.what.body, default=str).decode()
         text = f"{text} {body}"
     return text if len(text) <= 300 else text[:297] + "..."
-
-
-def tokenise(effect: Effect, journal: Sequence[Outcome]) -> tuple[Effect, int]:
-    """A write whose precondition is a version this reconcile read names that version, not its revision."""
-    request: Request = effect.what
-    wanted = request.options.get("rv")
-    if not wanted:
-        return effect, -1
-    seen: list[int] = []
-    for outcome in journal:
-        for obj in outcome.value if isinstance(outcome.value, tuple) else (outcome.value,):
-            if isinstance(obj, Object) and obj.key == request.key and obj.rv not in seen:
-                seen.append(obj.rv)
-    for number, rv in enumerate(seen):
-        if str(rv) == str(wanted):
-            options = {name: value for name, value in request.options.items() if name != "rv"}
-            return effect._replace(what=request._replace(options=options)), number
-    return effect, -1
 
 
 def _same_result(a: Result | None, b: Result | None) -> bool:

@@ -17,6 +17,7 @@ from .effect import Outcome as Answer
 from .flight import Flight, with_versions
 from .identity import digest, term
 from .object import Key
+from .precondition import pinned
 from .rare import NOBODY, Rare
 from .reexec import Node, Result, outcome_of
 from .sortedmap import SortedMap
@@ -275,10 +276,9 @@ class World:
 
     def request_of(self, node: Node, flight: Flight, request: Request) -> Request:
         """A write as this path makes it: its precondition is the revision of the version it names."""
-        options = request.options
         if node.version >= 0:
-            options = {**options, "rv": str(flight.versions[request.key][node.version].rv)}
-        return request._replace(options=options, now=self.now, actor=self.system.actors[node.loop])
+            request = pinned(request, flight.versions[request.key][node.version].rv)
+        return request._replace(now=self.now, actor=self.system.actors[node.loop])
 
     def call(self, item: Item, unanswered: Any = None) -> None:
         """Asks the webhooks that a write waits for, or takes these for their answers."""

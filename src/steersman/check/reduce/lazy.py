@@ -6,7 +6,8 @@ delivers the oldest itself), and may be put off until its controller acts: start
 After a delivery, therefore, only that controller moves on: its *turn*, which is part of what the state is known by.
 What is left out are the states in which views have moved on and nobody has looked yet, in all their mixtures.
 
-A delivery that gives its controller nothing to do, with what else waits for it, is put off for longer. Where nothing is
+A delivery that gives its controller nothing to do, with what else waits for it, and takes nothing off its hands, is put
+off for longer. Where nothing is
 left but time and people, everything is delivered: what is judged at rest is judged with caches that have caught up.
 """
 
@@ -78,8 +79,9 @@ class Lazy:
         if self.unfit:
             return actions
         turn = self._turns.get(state, -1)
-        if turn >= 0:
-            return self._in_turn(world, turn, actions)
+        mine = self._in_turn(world, turn, actions) if turn >= 0 else []
+        if mine:
+            return mine
         useful = [each for each in actions if each.op != "deliver" or self._leads(world, each)]
         if all(each.op in OUTSIDE or each.op in FAULTY for each in useful):
             self._loose.add(state)
@@ -97,15 +99,20 @@ class Lazy:
         ]
 
     def _leads(self, world: World, action: Action) -> bool:
-        """Whether a delivery is followed by something that its controller does, be it after more deliveries."""
+        """Whether a delivery is followed by something that its controller does, or keeps it from what it would have
+        done, be it after more deliveries."""
         after = apply(world, action)
         self._settle(after, world)
         turn = self.system.loop_index(action.who)
-        if any(item[0] == turn for item in after.pending if item not in after.flights):
+        mine = [flight for item, flight in after.flights.items() if item[0] == turn]
+        free = len(mine) < self.system.loops[turn].workers
+        if free and any(item[0] == turn for item in after.pending if item not in after.flights):
             return True
-        for item, flight in after.flights.items():
-            if item[0] == turn and flight.waiting is None and _reads(flight):
-                return True
+        if any(flight.waiting is None and _reads(flight) for flight in mine):
+            return True
+        work = [item for item in (*world.pending, *world.flights) if item[0] == turn]
+        if any(item not in after.pending and item not in after.flights for item in work):
+            return True
         more = [
             Action("deliver", action.who, key)
             for (loop, _), view in after.views.items()

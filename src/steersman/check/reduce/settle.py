@@ -127,6 +127,9 @@ class Settler:
                 after = world.views.get(place)
                 if after is not view and (after is None or after.waiting[:1] != view.waiting[:1]):
                     differ.add(place[0])
+            for place, view in world.views.items():
+                if place not in before.views and view.waiting[0][1].rev != before.store.rev:
+                    differ.add(place[0])  # more happened at once than may wait: some of it is seen already
         return frozenset(range(len(self.system.loops))) - differ
 
     def note(self, state: int, settled: list[int]) -> None:

@@ -26,7 +26,8 @@ from steersman.kernel.effect import Effect, Refused
 from steersman.kernel.fingerprint import fingerprint, places
 from steersman.kernel.identity import SUFFIX_LENGTH, digest, suffix_text, term, uid_text
 from steersman.kernel.object import MASK, SORTED, Key, Object, Section
-from steersman.kernel.reexec import Node, Outcome, Replay, Result, Suspend, tokenise
+from steersman.kernel.precondition import tokenise
+from steersman.kernel.reexec import Node, Outcome, Replay, Result, Suspend
 from steersman.kernel.store import Store
 from steersman.kernel.system import System
 from steersman.kernel.value import freeze
