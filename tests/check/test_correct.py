@@ -7,7 +7,7 @@ from tests.check.correct import CORRECT, outside
 from tests.check.models import outcome
 from tests.check.sift import OUTSIDE, SINGLE, TWICE
 
-STATES = 60
+STATES = 40
 WALKS = 2
 ABSENT = frozenset(["webhook_errors", "pod_failures", "evictions", "node_failures"])
 """Faults of what none of these scenarios has."""
