@@ -122,3 +122,11 @@ def test_whoever_listens_hears_of_every_verdict():
     finally:
         sessions.remove(session)
     assert session.verdicts == [verdict] and verdict.states == 6, "the innermost session's bounds win"
+
+
+def test_reports_of_a_test_run(tmp_path):
+    out = run(tmp_path, "--steersman-html", "page.html", "--steersman-save", "all.run")
+    assert "wrote page.html" in out and "steersman inspect all.run" in out
+    assert "test_it.py::test_violated" in (tmp_path / "page.html").read_text()
+    assert (tmp_path / "all.run").stat().st_size > 1000
+    assert "needs all checks in one process" in run(tmp_path, "-n", "2", "--steersman-html", "p.html", both=True)

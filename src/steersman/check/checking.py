@@ -15,7 +15,7 @@ from steersman.check.explore import INTERRUPTED, Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.footprints import analysis, first_look
 from steersman.check.guard import FAILED, unguarded
-from steersman.check.options import BOUNDS, CLAIMS, CUTTING, REDUCTION, chosen, split
+from steersman.check.options import BOUNDS, CLAIMS, CUTTING, OPTIONS, REDUCTION, WALKS, chosen, split
 from steersman.check.picture import Picture, picture
 from steersman.check.rest import Noting
 from steersman.check.scenario import Scenario, ScenarioError
@@ -97,6 +97,9 @@ def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
         memo.save()
         verdict.memo = memo.line
     verdict.controllers = scenario.controllers()
+    if schedule is None and not values["walks"]:
+        given = [option for option in OPTIONS if option.part == WALKS and values[option.name] != option.default]
+        verdict.unheeded = tuple([f"{option.shown} {values[option.name]}" for option in given])
     tell = Teller(scenario, bounds, switches, verdict.reads)
     verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.kernel.action import Action
 from steersman.kernel.reexec import Finding
@@ -96,6 +96,8 @@ class Verdict:
     """What ended the search: functions of the scenario that failed, or did not return."""
     cut: bool = False
     """Something ended the search before everything was visited."""
+    unheeded: tuple[str, ...] = ()
+    """Options that choose walks, of a search."""
     excused: bool = False
     """The command line bounded the search: `assert_holds(complete=True)` is not to hold that against the code."""
     refused: bool = False
@@ -181,6 +183,8 @@ class Verdict:
             return f"{word}: {plural(self.replayed, 'step')}; bounds: {bounds}"
         memo = f"\n  memo on disk: {self.memo}" if self.memo else ""
         static = f"\n  static: {self.static}" if self.static else ""
+        if self.unheeded:
+            static += f"\n  not heeded: {', '.join(self.unheeded)}: they choose walks; give walks=N for walks"
         return (
             f"{word}: {plural(self.states, 'state')}, {plural(self.transitions, 'transition')}, "
             f"{self.converged:,} at rest, {plural(self.executions, 'real execution')} in {self.seconds:.1f} s\n"
@@ -189,9 +193,24 @@ class Verdict:
         )
 
 
+UNSEEN: Final = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (
+        *(code for code in range(0x20) if chr(code) not in "\n\t"),
+        *range(0x7F, 0xA0),
+        0x061C,
+        *range(0x200E, 0x2010),
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+}
+"""Characters that steer a terminal, or turn the order of what follows, and how they are shown."""
+
+
 def plain(text: str) -> str:
-    """Without halves of characters, which no file and no terminal takes: names and messages may quote anything."""
-    return text.encode("utf-8", "replace").decode()
+    """Without halves of characters, which no file and no terminal takes, and with what steers a terminal made visible:
+    names and messages may quote anything."""
+    return text.encode("utf-8", "replace").decode().translate(UNSEEN)
 
 
 def plural(count: int, noun: str) -> str:

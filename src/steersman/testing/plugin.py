@@ -18,11 +18,13 @@ from steersman.testing import control_plane
 
 if TYPE_CHECKING:
     from steersman.check import Session
+    from steersman.check.report.reports import Reports
     from steersman.check.verdict import Verdict
     from steersman.run.embed import Plane
 
 PREFIX, DEST = "--steersman-", "steersman_"
 """Before the names of a check's options: pytest has many plugins."""
+REPORTS = {"html": "a page", "save": "a file for steersman inspect"}
 FOLDER = ".steersman"
 """Where schedules go, below the folder pytest was started in; the command's default too."""
 
@@ -56,6 +58,8 @@ def pytest_addoption(parser: Any) -> None:
         default=None,
         help="follow a schedule instead of searching, in the test it was recorded in",
     )
+    for report, what in REPORTS.items():
+        group.addoption(f"{PREFIX}{report}", metavar="FILE", default=None, help=f"write {what} of all checks")
     for option in OPTIONS:
         text = f"of every check: {option.help}"
         if option.kind is bool:
@@ -69,7 +73,10 @@ def pytest_addoption(parser: Any) -> None:
 class Plugin:
     """Collects the verdicts of one test run."""
 
-    def __init__(self, session: Session, everything: bool, folder: Path, replay: Path | None) -> None:
+    def __init__(
+        self, session: Session, everything: bool, folder: Path, replay: Path | None, reports: Reports | None = None
+    ) -> None:
+        self.reports = reports
         self.session = session
         self.everything = everything
         self.folder = folder
@@ -91,10 +98,23 @@ class Plugin:
         """Saves the schedules of a test that failed, and says below it how to replay them."""
         outcome: Any = yield
         report = outcome.get_result()
+        if report.when == "call" and self.reports is not None:
+            self._collect(item, self.reports)
         if report.when == "call" and report.failed:
             lines = [line for v in self.session.verdicts[self._before :] for line in self._replays(v, item)]
             if lines:
                 report.sections.append(("steersman", "\n".join(lines)))
+
+    def _collect(self, item: Any, reports: Reports) -> None:
+        """Takes a test's verdicts in, for the reports."""
+        from steersman.check.report.checked import Checked, line_of, sources_of
+
+        for verdict in self.session.verdicts[self._before :]:
+            sources = sources_of(verdict.controllers)
+            one = Checked(
+                str(_below(item.path, self.folder)), _function(item), line_of(item.function), verdict, sources
+            )
+            list(reports.add(one))
 
     def _replays(self, verdict: Verdict, item: Any) -> Iterator[str]:
         from steersman.check.saved import save
@@ -118,6 +138,12 @@ class Plugin:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Prints the verdicts."""
+        if self.reports is not None:
+            try:
+                for line in self.reports.write():
+                    terminalreporter.write_line(line)
+            except OSError as error:
+                terminalreporter.write_line(f"{error.filename}: {error.strerror}; the report was not written")
         shown = [v for v in self.session.verdicts if self.everything or not v.complete]
         if shown:
             terminalreporter.section("steersman")
@@ -149,8 +175,24 @@ def pytest_configure(config: Any) -> None:
     session = Session(overrides({option.name: config.getoption(DEST + option.name) for option in OPTIONS}))
     sessions.append(session)
     folder = Path(config.invocation_params.dir)
-    plugin = Plugin(session, config.getoption("--steersman-verdicts"), folder, replay and Path(replay))
+    reports = _reports(config)
+    session.picturing = reports is not None
+    plugin = Plugin(session, config.getoption("--steersman-verdicts"), folder, replay and Path(replay), reports)
     config.pluginmanager.register(plugin, "steersman-verdicts")
+
+
+def _reports(config: Any) -> Reports | None:
+    """The reports that were asked for. Raises `UsageError` where the checks are in other processes."""
+    from steersman.check.report.reports import Reports, Wanted
+
+    paths = {report: config.getoption(f"{PREFIX}{report}") for report in REPORTS}
+    named = [report for report, path in paths.items() if path is not None]
+    if not named:
+        return None
+    if getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError(f"{PREFIX}{named[0]} needs all checks in one process: leave -n out")
+    html, save = [None if path is None else Path(path) for path in (paths["html"], paths["save"])]
+    return Reports(Wanted(html=html, save=save))
 
 
 def pytest_unconfigure(config: Any) -> None:

@@ -176,5 +176,5 @@ def test_a_browser_shows_it(run):
     shown = subprocess.run([*command, Path("page.html").absolute().as_uri()], capture_output=True, text=True)
     assert "<title>steersman check</title>" in shown.stdout
     body = shown.stdout.partition("<main>")[2]
-    assert "From here on, for ever:" in body and "why?" in body and "<circle" in body
+    assert "ticks starts to reconcile" in body and "why?" in body and "<circle" in body
     assert "<img" not in body and "<script" not in body

@@ -23,7 +23,7 @@ def junit(checked: Sequence[Checked]) -> str:
             name=file,
             tests=str(len(cases)),
             failures=str(sum(not one.verdict.holds for one in cases)),
-            errors="0",
+            errors=str(sum(one.verdict.failed is not None for one in cases)),
             time=f"{sum(one.verdict.seconds for one in cases):.3f}",
         )
         for one in cases:
@@ -49,6 +49,8 @@ def _case(suite: Xml.Element, one: Checked) -> None:
     for violation in verdict.violations:
         failure = Xml.SubElement(case, "failure", message=violation.message, type=violation.title)
         failure.text = f"{violation.message}\n{violation.explanation}"
+    if verdict.failed is not None:
+        Xml.SubElement(case, "error", message=str(verdict.failed), type=type(verdict.failed).__name__)
     Xml.SubElement(case, "system-out").text = str(verdict)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -68,15 +69,29 @@ class Reports:
             yield from compared(one.verdict, *self.wanted.diff_ends)
 
     def write(self) -> Iterator[str]:
-        """Writes the files; says which. Raises `OSError`."""
-        made = ((self.wanted.junit, junit), (self.wanted.sarif, sarif), (self.wanted.html, _html))
-        for path, make in made:
+        """Writes the files; says which. Raises `OSError` for the last that could not be written, after all the
+        others."""
+        failed: OSError | None = None
+        for path, write in self._files():
+            try:
+                write()
+            except OSError as error:
+                error.filename = str(path)
+                if failed is not None:
+                    yield f"{failed.filename}: {failed.strerror}; the report was not written"
+                failed = error
+                continue
+            yield f"wrote {path}{f'; look at it with steersman inspect {path}' if path == self.wanted.save else ''}"
+        if failed is not None:
+            raise failed
+
+    def _files(self) -> Iterator[tuple[Path, Callable[[], None]]]:
+        wanted = self.wanted
+        for path, make in ((wanted.junit, junit), (wanted.sarif, sarif), (wanted.html, _html)):
             if path is not None:
-                written(path, make(self.checked))
-                yield f"wrote {path}"
-        if self.wanted.save is not None:
-            run_file.save(saved(self.checked), self.wanted.save)
-            yield f"wrote {self.wanted.save}; look at it with steersman inspect {self.wanted.save}"
+                yield path, partial(lambda path, make: written(path, make(self.checked)), path, make)
+        if wanted.save is not None:
+            yield wanted.save, partial(lambda path: run_file.save(saved(self.checked), path), wanted.save)
 
     def _exported(self, one: Checked, violation: Violation, folder: Path) -> Path:
         name, text = export(one, violation, folder)
