@@ -130,14 +130,9 @@ def judge(shot: Shot, answer: Answer) -> None:
 
 
 def _said_so_by_kubernetes(shot: Shot, answer: Answer) -> bool:
-    """True of the two codes from 500 on that kube-apiserver gives as well.
-
-    503 for the proxy of a Service without endpoints; 500 for the scale of a custom object without the field of its
-    replicas (ScaleREST.Get in apiextensions-apiserver).
-    """
-    if answer.code == 503:
-        return "/proxy" in shot.target and answer.json["reason"] == "ServiceUnavailable"
-    return "/scale" in shot.target and "the spec replicas field" in answer.json["message"]
+    """True of the one code from 500 on that kube-apiserver gives as well: 503, for the proxy of a Service without
+    endpoints."""
+    return answer.code == 503 and "/proxy" in shot.target and answer.json["reason"] == "ServiceUnavailable"
 
 
 async def inspect(sea: Sea) -> None:

@@ -161,6 +161,32 @@ async def test_columns_selectors_and_scale():
 
 
 @in_loop
+async def test_the_scale_of_what_has_no_replicas_names_the_field_and_is_no_fault_of_the_server():
+    plane = Plane()
+    paths = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
+    open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": open_},
+        "subresources": {"scale": paths},
+    }
+    names = {"plural": "things", "singular": "thing", "kind": "Thing"}
+    spec = {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]}
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    meta = {"name": "things.example.org"}
+    await plane.post(crds, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                            "metadata": meta, "spec": spec})  # fmt: skip
+    things = "/apis/example.org/v1/namespaces/default/things"
+    for odd in ({}, {"spec": {}}):
+        body = {"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"generateName": "t-"}, **odd}
+        name = (await plane.post(things, body)).json["metadata"]["name"]
+        status = (await plane.get(f"{things}/{name}/scale", code=422)).json
+        assert status["reason"] == "Invalid" and status["details"]["causes"][0]["field"] == ".spec.count"
+
+
+@in_loop
 async def test_status_is_written_through_its_subresource_only():
     plane = await planned()
     made = (await plane.post(WIDGETS, {**widget(colour="red"), "status": {"replicas": 9}}, code=201)).json

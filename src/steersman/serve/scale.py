@@ -40,12 +40,14 @@ MAX_REPLICAS: Final = (1 << 31) - 1
 
 
 async def read_scale(change: Change, shown: Shown) -> bytes:
-    """GET of `scale`."""
+    """GET of `scale`. Raises ApiError: 422 for an object without the number, which kube-apiserver calls its own
+    failure (500)."""
     obj, kind = await _workload(change), change.route.kind
     replicas = paths(kind).replicas
     if kind.custom and nested(obj.value, replicas) is None:
-        path = errors.quote("." + ".".join(replicas))
-        raise errors.internal(f"the spec replicas field {path} does not exist")
+        path = "." + ".".join(replicas)
+        cause = errors.Cause.required(path, "the object has no replicas there; set them, or the field's default")
+        raise errors.invalid(kind.kind, obj.key.name, [cause], kind.group)
     scale = scale_of(kind, obj.value)
     if shown.columns is None:
         return orjson.dumps(scale)

@@ -25,6 +25,9 @@ JWT: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 VERSIONS: Final = re.compile(r'((?:[Rr]esource ?[Vv]ersion[^:]*|current): ?"?|in record \()(\d+)')
 ADDRESS: Final = re.compile(r"\b10\.96\.\d+\.\d+\b")
 AGE: Final = re.compile(r"(?:\d+[ydhms])+")
+AGO: Final = re.compile(r"\((?:\d+[ydhms])+ ago\)")
+AGED: Final = ("Age", "Last Schedule", "Duration", "Last Seen", "First Seen")
+"""Columns of a table that tell how long ago something was."""
 CONFLICTS: Final = re.compile(r"Apply failed with \d+ conflict")
 ECHO: Final = re.compile(r'Invalid value: "\{\\".*\}": ', re.S)
 HEADERS: Final = ("content-type", "warning", "retry-after", "location", "www-authenticate", "allow")
@@ -136,6 +139,8 @@ def _ages(table: Json) -> None:
         column.pop("description", None)
     for row in table.get("rows") or []:
         for index, cell in enumerate(row["cells"]):
-            timed = index < len(columns) and columns[index]["name"] in ("Age", "Last Schedule", "Duration", "Last Seen")
+            timed = index < len(columns) and columns[index]["name"] in AGED
             if (timed or not columns) and isinstance(cell, str) and AGE.fullmatch(cell):
                 row["cells"][index] = "<age>"
+            elif isinstance(cell, str):  # a pod's restarts
+                row["cells"][index] = AGO.sub("(<age> ago)", cell)
