@@ -1,10 +1,12 @@
 """Watches over HTTP: what is told, from when on, in which form, and that nothing is left behind."""
 
 import asyncio
+import threading
 
 import pytest
 
 from steersman.kernel.changelog import ChangeLog
+from steersman.serve import listing
 from steersman.serve import watch as watch_module
 from steersman.serve.watchers import Watchers
 from tests.serve.harness import in_loop
@@ -260,3 +262,25 @@ async def test_a_user_has_a_bounded_number_of_watches_and_so_have_all() -> None:
     for reader in readers:
         await reader.close()
     assert (watchers.count, watchers.by_user) == (0, {})
+
+
+@in_loop
+async def test_what_begins_a_watch_among_many_is_found_beside_the_loop_as_it_was(monkeypatch):
+    monkeypatch.setattr(listing, "HELD_AGAINST", 3)
+    searched = []
+    found = watch_module._found
+
+    def noted(store, query):
+        searched.append(threading.current_thread() is threading.main_thread())
+        return found(store, query)
+
+    monkeypatch.setattr(watch_module, "_found", noted)
+    plane = Plane()
+    for name in "abcd":
+        await plane.post(PODS, pod(name, labels={"app": "x"} if name in "bd" else {}))
+    watch = await plane.watch(WATCH + "&labelSelector=app%3Dx")
+    await plane.merge(PODS + "/a", {"metadata": {"labels": {"app": "x"}}})
+    await plane.delete(PODS + "/b")
+    assert told(await watch.take(4)) == [("ADDED", "b"), ("ADDED", "d"), ("ADDED", "a"), ("DELETED", "b")]
+    assert searched == [False]
+    await watch.close()

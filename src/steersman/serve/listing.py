@@ -72,11 +72,14 @@ class _Moment(NamedTuple):
 async def selected_page(backend: Backend, kind: Kind, namespace: str, options: ListOptions) -> Page:
     """A page of the present; where a selector is held against many objects, that is done beside the loop. Raises as
     `list_page` does."""
-    selects = options.labels or options.fields
-    many = bool(selects) and backend.store.count(kind.gk) > HELD_AGAINST
-    if many and not query_of(backend, kind, namespace, options).by:
+    if (options.labels or options.fields) and searches_many(backend, query_of(backend, kind, namespace, options)):
         return await aside(list_page, _Moment(backend.api, backend.store.fork()), kind, namespace, options)
     return list_page(backend, kind, namespace, options)
+
+
+def searches_many(backend: Backend, query: ListQuery) -> bool:
+    """Whether a selector is held against more objects than one turn of the loop should take."""
+    return query.matches is not None and not query.by and backend.store.count(query.gk) > HELD_AGAINST
 
 
 def list_page(backend: Backend | _Moment, kind: Kind, namespace: str, options: ListOptions) -> Page:

@@ -19,16 +19,18 @@ from steersman.api import errors, versions
 from steersman.api.crd.definition import CRD
 from steersman.api.kinds import Kind, UnknownKind
 from steersman.kernel.changelog import Gone
-from steersman.kernel.effect import Event
+from steersman.kernel.effect import Event, ListQuery
 from steersman.kernel.object import Object
+from steersman.kernel.store import Store
 from steersman.kernel.value import freeze
 from steersman.serve.accept import PARTIAL, TABLE
 from steersman.serve.answer import Shown
+from steersman.serve.aside import aside
 from steersman.serve.audience import Audiences, Send
 from steersman.serve.backend import Backend
 from steersman.serve.converting import Converter
 from steersman.serve.frames import Frames, frame
-from steersman.serve.listing import check_not_ahead, query_of
+from steersman.serve.listing import check_not_ahead, query_of, searches_many
 from steersman.serve.options import ListOptions
 from steersman.serve.render import in_form
 
@@ -70,6 +72,8 @@ class Watch:
     """Objects to begin with; None: only changes are told."""
     send: Send | None = None
     """How to send a chunk while the stream waits, if there is a connection that can do that."""
+    search: tuple[Store, ListQuery] | None = None
+    """Where what it begins with is still to be found: among many, which is done beside the loop."""
 
     def __post_init__(self) -> None:
         options, store = self.options, self.backend.store
@@ -79,7 +83,10 @@ class Watch:
         check_not_ahead(wanted, store.rev)
         fresh = not wanted if options.initial_events is None else options.initial_events
         if fresh:
-            self.initial = list(store.query(query))
+            if searches_many(self.backend, query):
+                self.initial, self.search = [], (store.fork(), query)
+            else:
+                self.initial = list(store.query(query))
             self.rev = store.rev
         else:  # one that fell off the log is told in the stream, as kube-apiserver does once a watch is granted
             self.rev = wanted or store.rev
@@ -96,6 +103,9 @@ class Watch:
         due = loop.time() + BOOKMARK_SECONDS
         listed = self.initial is not None and not self.options.initial_events  # else it ends with a bookmark
         marked = -1 if listed else self.rev
+        if self.search is not None:
+            self.initial = await aside(_found, *self.search)
+            self.search = None
         try:
             await self._convert(self.initial or ())
         except errors.ApiError as error:
@@ -264,6 +274,11 @@ class Watch:
             "rows": [{"cells": columns.row(NOBODY, self.backend.now()), "object": shown}],
         }
         return frame("BOOKMARK", orjson.dumps(table))
+
+
+def _found(store: Store, query: ListQuery) -> list[Object]:
+    """The objects that match, in a store that nobody changes."""
+    return list(store.query(query))
 
 
 def _failed(error: errors.ApiError) -> bytes:
