@@ -1,13 +1,13 @@
-"""JSON as Go's encoder writes it, which keeps three characters out of HTML. (It does so to two separators of lines,
-too, which nobody has seen in an object.)"""
+"""JSON as Go's encoder writes it, which keeps three characters out of HTML, and two separators of lines out of scripts."""
 
 from __future__ import annotations
 
 from typing import Final
 
-_ESCAPES: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&"})
+SPECIAL: Final = "<>&\u2028\u2029"
+_ESCAPES: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in SPECIAL})
 
 
 def escaped(text: str) -> str:
     """The JSON text with these characters escaped."""
-    return text.translate(_ESCAPES) if "<" in text or ">" in text or "&" in text else text
+    return text.translate(_ESCAPES) if any(char in text for char in SPECIAL) else text

@@ -6,14 +6,16 @@ share one, and writing it out anew would be four fifths of the cost of an answer
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
 
 from steersman.api.born import TEMPLATE_GENERATION
+from steersman.api.go_html import escaped
+from steersman.api.validate import REVISION
 from steersman.kernel.fieldset import FieldSet
-from steersman.kernel.object import Manager, Object
+from steersman.kernel.object import SORTED, Manager, Object
 from steersman.serve.accept import META_VERSION, PARTIAL, PARTIAL_LIST, TABLE, Form
 from steersman.serve.table.column import Columns
 from steersman.serve.table.pod_row import pod_conditions
@@ -64,10 +66,19 @@ def object_json(obj: Object, typed: bool = True) -> bytes:
     if obj.spec is not None:
         out["spec"] = orjson.Fragment(obj.spec.raw) if obj.node is None else _with_node(obj)
     if obj.rest is not None:
-        out.update(obj.rest.value)
+        out.update(obj.rest.value if obj.key.gk != REVISION else _revision(obj.rest.value))
     if obj.status is not None:
         out["status"] = orjson.Fragment(obj.status.raw)
     return orjson.dumps(out)
+
+
+def _revision(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a ControllerRevision holds, in the bytes that Go's encoder makes of it: a controller that finds other ones
+    than it would write takes them for another template, and makes one revision after the other."""
+    out = dict(rest)
+    if "data" in out:
+        out["data"] = orjson.Fragment(escaped(orjson.dumps(out["data"], option=SORTED).decode()))
+    return out
 
 
 def _with_node(obj: Object) -> orjson.Fragment:
