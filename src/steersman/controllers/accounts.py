@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from steersman.api.rules.data_rules import ACCOUNT_NAME, ACCOUNT_UID, TOKEN_TYPE
+from steersman.controllers.expectations import LOOK_AGAIN
 from steersman.controllers.root_ca import authority_of
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key
@@ -39,13 +41,12 @@ class ServiceAccounts(Controller):
         namespace = c.get(key)
         if namespace is None or "deletionTimestamp" in namespace["metadata"]:
             return None
-        if c.get(Key(*ACCOUNT, key.name, DEFAULT)) is None:
-            try:
-                meta = {"name": DEFAULT, "namespace": key.name}
-                c.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
-            except (AlreadyExists, Forbidden, NotFound):  # made meanwhile, or the namespace goes
-                return None
-        return None
+        if c.get(Key(*ACCOUNT, key.name, DEFAULT)) is not None:
+            return None
+        with suppress(AlreadyExists, Forbidden, NotFound):  # made meanwhile, or the namespace goes
+            meta = {"name": DEFAULT, "namespace": key.name}
+            c.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+        return LOOK_AGAIN  # no news comes of what is gone before it was seen
 
 
 class TokenSecrets(Controller):

@@ -12,6 +12,7 @@ from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import AlreadyExists, ApiError
 from steersman.controllers import owned
+from steersman.controllers.expectations import LOOK_AGAIN
 from steersman.controllers.protection import CLAIM, POD
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key, Object
@@ -43,19 +44,22 @@ class EphemeralVolumes(Controller):
         owner = owned.controller_of({"metadata": event.old.meta.value})
         return () if owner is None or owner["kind"] != "Pod" else (Key(*POD, event.key.namespace, owner["name"]),)
 
-    def reconcile(self, c: Client, key: Key) -> None:
-        """Makes what is missing. Raises `ForeignClaim`, and what the API refused."""
+    def reconcile(self, c: Client, key: Key) -> float | None:
+        """Makes what is missing, and looks at it again: no news may come of what is gone before it was seen. Raises
+        `ForeignClaim`, and what the API refused."""
         pod = c.get(key)
         if pod is None or owned.is_terminating(pod):
-            return
+            return None
+        again = None
         for volume in pod["spec"].get("volumes") or ():
             if volume.get("ephemeral") is None:
                 continue
             try:
-                _provide(c, pod, volume)
+                again = LOOK_AGAIN if _provide(c, pod, volume) else again
             except ApiError as error:
                 c.event(pod, "Warning", "FailedBinding", f"ephemeral volume {volume['name']}: {error}", SOURCE)
                 raise
+        return again
 
 
 def _needs(pod: Object | None) -> bool:
@@ -63,11 +67,13 @@ def _needs(pod: Object | None) -> bool:
     return any(volume.get("ephemeral") is not None for volume in spec.get("volumes") or ())
 
 
-def _provide(c: Client, pod: Json, volume: Json) -> None:
+def _provide(c: Client, pod: Json, volume: Json) -> bool:
+    """Makes the claim of a volume where none is seen. Whether none was."""
     meta = pod["metadata"]
     name = f"{meta['name']}-{volume['name']}"
     key = Key(*CLAIM, meta["namespace"], name)
     claim = c.get(key)
+    unseen = claim is None
     if claim is None:
         template = volume["ephemeral"]["volumeClaimTemplate"]
         given = template.get("metadata") or EMPTY
@@ -76,10 +82,11 @@ def _provide(c: Client, pod: Json, volume: Json) -> None:
         body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": template["spec"]}
         try:
             c.create(body)
-            return
+            return True
         except AlreadyExists:
             claim = c.get(key, fresh=True)
     if claim is not None and not owned.controlled_by(claim, meta["uid"]):
         place = f"{meta['namespace']}/{name}"
         text = f"PVC {place} was not created for pod {meta['namespace']}/{meta['name']} (pod is not owner)"
         raise ForeignClaim(409, "Conflict", text)
+    return unseen

@@ -7,12 +7,14 @@ pkg/controllers/autoregister.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
 from steersman.api.errors import AlreadyExists, Conflict, NotFound
 from steersman.api.rules.registration_rules import ALWAYS, API_VERSION, CUSTOM_PRIORITY, GROUP, MANAGED, local
+from steersman.controllers.expectations import LOOK_AGAIN
 from steersman.kernel.effect import Event
 from steersman.kernel.object import Key, Object
 from steersman.kernel.value import EMPTY
@@ -33,20 +35,21 @@ class ApiServiceRegistration(Controller):
             return (event.key,)
         return sorted({key for obj in (event.old, event.new) if obj is not None for key in _keys(obj)})
 
-    def reconcile(self, c: Client, key: Key) -> None:
-        """Makes, restores or removes one."""
+    def reconcile(self, c: Client, key: Key) -> float | None:
+        """Makes, restores or removes one. What it made is looked at again: no news may come of what is gone before it
+        was seen."""
         version, _, group = key.name.partition(".")
         found = c.get(key)
         labels = {} if found is None else found["metadata"].get("labels") or {}
         if found is not None and labels.get(MANAGED) != ALWAYS:
-            return
+            return None
         wanted = None
         for crd in c.list(DEFINITION):
             spec = crd["spec"]
             if spec["group"] == group and "deletionTimestamp" not in crd["metadata"]:
                 served = any(each["name"] == version and each["served"] for each in spec["versions"])
                 wanted = local(group, version, CUSTOM_PRIORITY, ALWAYS) if served else wanted
-        try:
+        with suppress(AlreadyExists, NotFound, Conflict):  # its next event comes here again
             if wanted is None:
                 if found is not None:
                     c.delete(key)
@@ -54,8 +57,7 @@ class ApiServiceRegistration(Controller):
                 c.create(wanted)
             elif found["spec"] != wanted["spec"]:
                 c.patch(found, {"spec": {**dict.fromkeys(found["spec"]), **wanted["spec"]}})
-        except (AlreadyExists, NotFound, Conflict):
-            return  # its next event comes here again
+        return LOOK_AGAIN if found is None and wanted is not None else None
 
 
 def _keys(crd: Object) -> Iterable[Key]:

@@ -51,8 +51,9 @@ class ResourceClaims(Controller):
     }
 
     def map_event(self, event: Event, find: Find) -> Iterable[Key]:
-        """A pod with claims wakes itself, and the claims it had once it has ended; a claim itself, and the pod it was
-        made for when it is gone; a new template the pods that wait for it."""
+        """A pod with claims wakes itself, and the claims it had once it has ended, also those it does not say it has (a
+        crash came between making one and saying so; Kubernetes leaves that one until the pod is deleted); a claim
+        itself, and the pod it was made for when it is gone; a new template the pods that wait for it."""
         gk = event.key.gk
         if gk == TEMPLATE:
             return () if event.new is None else (event.key,)
@@ -62,7 +63,10 @@ class ResourceClaims(Controller):
             return (event.key, Key(*POD, event.key.namespace, owner["name"])) if owner and made_for else (event.key,)
         if not (event.obj.spec_value or EMPTY).get("resourceClaims"):
             return ()
-        return (event.key,) if _is_at_work(event.new) else _held(event)
+        if _is_at_work(event.new):
+            return (event.key,)
+        made = [obj.key for obj in find("owner", event.obj.uid) if obj.key.gk == CLAIM]
+        return dict.fromkeys([*_held(event), *made])
 
     def reconcile(self, c: Client, key: Key) -> None:
         """Raises `ForeignClaim`, and what the API refused."""
