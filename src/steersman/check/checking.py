@@ -100,6 +100,7 @@ def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
     if schedule is None and not values["walks"]:
         given = [option for option in OPTIONS if option.part == WALKS and values[option.name] != option.default]
         verdict.unheeded = tuple([f"{option.shown} {values[option.name]}" for option in given])
+    verdict.aside = explorer.defaults.aside
     tell = Teller(scenario, bounds, switches, verdict.reads)
     verdict.ends = tuple([End(number, way, tell) for number, way in enumerate(explorer.ways[:MAX_ENDS], 1)])
     try:

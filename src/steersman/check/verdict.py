@@ -86,6 +86,8 @@ class Verdict:
     reductions: tuple[str, ...] = ()
     static: str = ""
     """What follows from who reads and writes which field, in a line."""
+    aside: str = ""
+    """What was seen where nothing changes any more and is not judged, and why."""
     memo: str = ""
     """What the memo on disk did, and what of it was not used and why."""
     claimed: bool = True
@@ -185,11 +187,12 @@ class Verdict:
         static = f"\n  static: {self.static}" if self.static else ""
         if self.unheeded:
             static += f"\n  not heeded: {', '.join(self.unheeded)}: they choose walks; give walks=N for walks"
+        aside = f"\n  not judged: {self.aside}" if self.aside else ""
         return (
             f"{word}: {plural(self.states, 'state')}, {plural(self.transitions, 'transition')}, "
             f"{self.converged:,} at rest, {plural(self.executions, 'real execution')} in {self.seconds:.1f} s\n"
             f"  memo hits: reads {_share(self.read_memo)}, writes {_share(self.write_memo)}; "
-            f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}{memo}{static}"
+            f"reductions: {', '.join(self.reductions) or 'none'}; bounds: {bounds}{memo}{static}{aside}"
         )
 
 

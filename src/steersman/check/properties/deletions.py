@@ -26,7 +26,9 @@ ABOUT: Final = About(
     "of its deleted namesake's.",
     "Delete with the uid and the resourceVersion that were read as preconditions, or read fresh before a delete.",
     "Judged where something may go wrong (lag, crashes, conflicts) and the search without it comes to an end; objects "
-    "with generated names count together.",
+    "with generated names count together. A deletion that a fresh look would make as well is meant: a crash between "
+    "making a child and noting its name makes another child, and one of them goes; a lock or a temporary object is "
+    "made and deleted once more by whoever starts again.",
     (1, 6, 9, 13, 15, 27, 31, 33, 39, 40, 43, 85),
 )
 

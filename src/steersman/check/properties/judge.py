@@ -45,11 +45,14 @@ class Judge:
 
     def __init__(self, without: Iterable[str] = ()) -> None:
         self.off = {named(name).name for name in without}
+        self.aside = ""
+        """What was seen at rest and is not judged, and why: the first of it."""
         self._told: set[str] = set()
         self._seen: set[int] = set()
 
     def again(self) -> None:
         """Forgets what was found: the search starts again."""
+        self.aside = ""
         self._told.clear()
         self._seen.clear()
 
@@ -88,8 +91,12 @@ class Judge:
             yield from self.found(convergence.ABOUT.name, convergence.wrong(world, ended), way, cycle)
         if self.wants(finalizer.ABOUT.name):
             yield from self.found(finalizer.ABOUT.name, finalizer.wrong(world), way, cycle)
-        if self.wants(orphan.ABOUT.name) and orphan.collects(system):
-            yield from self.found(orphan.ABOUT.name, orphan.wrong(store), way, cycle)
+        if self.wants(orphan.ABOUT.name):
+            left = orphan.wrong(store)
+            if orphan.collects(system):
+                yield from self.found(orphan.ABOUT.name, left, way, cycle)
+            elif left and not self.aside:
+                self.aside = f"{orphan.ABOUT.name}, since no garbage collector runs: {left}"
         yield from self._probed(world, way)
 
     def _probed(self, world: World, way: Sequence[Action]) -> Iterator[Violation]:

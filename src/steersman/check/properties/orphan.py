@@ -19,7 +19,7 @@ ABOUT: Final = About(
     "Check the owner's uid with a fresh read before making a dependent; let the collector ask the API server before "
     "it takes an owner for present or absent.",
     "Judged only where a garbage collector runs in the scenario (a controller of every kind, such as the built-in "
-    "one): without one, dependents stay by design.",
+    "one): without one, dependents stay by design. The verdict says so where something was left (not judged: …).",
     (12, 45, 72, 74, 75, 76),
 )
 
