@@ -1,4 +1,4 @@
-"""JSON as Go's encoder writes it, which keeps three characters out of HTML and two separators of lines out of scripts."""
+"""JSON as Go's encoder writes it: it keeps three characters out of HTML and two separators of lines out of scripts."""
 
 from __future__ import annotations
 
