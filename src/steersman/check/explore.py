@@ -16,7 +16,7 @@ from steersman.check import memory, rest
 from steersman.check.alike import likeness
 from steersman.check.bounds import Bounds as Bounds
 from steersman.check.graph import NONE, Graph, Recurrence
-from steersman.check.guard import FAILED, FAILURES
+from steersman.check.guard import FAILED, FAILURES, held, take
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
 from steersman.check.properties.removals import Removals
@@ -122,7 +122,8 @@ class Explorer:
         while True:
             try:
                 try:
-                    self._search(start)
+                    with held():
+                        self._search(start)
                 except KeyboardInterrupt:
                     verdict.incomplete = INTERRUPTED
                 if not (verdict.incomplete or self.reducer.verified(self.graph)):
@@ -306,6 +307,7 @@ class Explorer:
 
     def _limit(self, start: float, waiting: int) -> str:
         bounds, graph = self.bounds, self.graph
+        take()
         if waiting > self.verdict.frontier_peak:
             self.verdict.frontier_peak = waiting
         if bounds.max_states is not None and len(graph) >= bounds.max_states:

@@ -54,3 +54,41 @@ def unguarded() -> Iterator[None]:
         yield
     finally:
         running[thread] = outer
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+_held: Final[dict[int, bool]] = {}
+"""Threads that take Ctrl-C where it suits them, and whether it came."""
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Ctrl-C waits for `take`: in the midst of a step a graph is not one. A second one does not wait."""
+    thread = threading.get_ident()
+    outer = _held.get(thread)
+    _held[thread] = False
+    try:
+        yield
+        take()
+    finally:
+        if outer is None:
+            del _held[thread]
+        else:
+            _held[thread] = outer
+
+
+def take() -> None:
+    """Raises the `KeyboardInterrupt` that has come."""
+    thread = threading.get_ident()
+    if _held.get(thread):
+        _held[thread] = False
+        raise KeyboardInterrupt
+
+
+def hold(thread: int) -> bool:
+    """A thread is to be interrupted: whether that waits for it."""
+    if _held.get(thread, True):
+        return False
+    _held[thread] = True
+    return True

@@ -53,6 +53,9 @@ class Watchdog:
         os._exit, os.fork = self._exited, self._forked
         self._nudges = threading.current_thread() is threading.main_thread()
         self._nudged: Any = signal.signal(NUDGE, _woken) if self._nudges else None
+        self._breaks: Any = signal.getsignal(signal.SIGINT) if self._nudges else None
+        if self._breaks is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._broken)
         self._thread.start()
         return self
 
@@ -62,11 +65,18 @@ class Watchdog:
         self._thread.join()
         if self._nudges:
             signal.signal(NUDGE, signal.SIG_DFL if self._nudged is None else self._nudged)
+        if self._breaks is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._breaks)
 
     def _checking(self) -> bool:
         """Whether this is the thread of the check, in its process, while it goes on (checks in several threads may
         leave these functions in place)."""
         return not self._stopped.is_set() and os.getpid() == self._process and threading.get_ident() == self._checked
+
+    def _broken(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C: at once in code of theirs, else where the search takes it."""
+        if os.getpid() != self._process or self._doing() is not None or not guard.hold(self._checked):
+            raise KeyboardInterrupt
 
     def _exited(self, status: int) -> NoReturn:
         if self._checking():

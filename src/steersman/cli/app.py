@@ -15,7 +15,14 @@ ABOUT = "A control plane you can check, simulate and run."
 
 
 def main() -> None:
-    """The `steersman` command."""
+    """The `steersman` command. Ctrl-C before a verb has begun ends it without a word, as it does later."""
+    try:
+        _main()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         print(f"steersman {version('steersman')}")
         return
