@@ -195,3 +195,27 @@ async def test_rules_of_events_are_told_without_a_group():
     refused = (await plane.put(f"{NEW}/e", {**made, "note": "other"}, code=422)).json
     assert refused["message"] == 'Event "e" is invalid: message: Invalid value: "other": field is immutable'
     assert "group" not in refused["details"]
+
+
+@in_loop
+async def test_an_autoscaler_is_owned_in_the_version_that_each_wrote():
+    plane = Plane()
+    made = (await plane.post(f"{V1}?fieldManager=one", autoscaler(targetCPUUtilizationPercentage=60))).json
+    path = made["metadata"]["name"]
+
+    def owners(answer):
+        entries = answer.json["metadata"]["managedFields"]
+        return {each["manager"]: (each["apiVersion"], each["fieldsV1"].get("f:spec", {})) for each in entries}
+
+    version, spec = owners(await plane.get(f"{V2}/{path}"))["one"]
+    assert version == "autoscaling/v1" and "f:targetCPUUtilizationPercentage" in spec and "f:metrics" not in spec
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {
+        "type": "Utilization", "averageUtilization": 70
+    }}}]  # fmt: skip
+    after = owners(await plane.merge(f"{V2}/{path}?fieldManager=two", {"spec": {"metrics": metrics}}))
+    assert after["two"] == ("autoscaling/v2", {"f:metrics": {}})
+    assert after["one"][0] == "autoscaling/v1" and "f:targetCPUUtilizationPercentage" not in after["one"][1]
+    last = owners(
+        await plane.merge(f"{V1}/{path}?fieldManager=three", {"spec": {"targetCPUUtilizationPercentage": 80}})
+    )
+    assert last["three"] == ("autoscaling/v1", {"f:targetCPUUtilizationPercentage": {}}) and "two" not in last

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import orjson
 
-from steersman.api import errors
+from steersman.api import errors, managed
 from steersman.api.errors import Cause
+from steersman.api.fields import Change
 from steersman.api.kinds import Kind, Kinds
 from steersman.api.sent import meta_of
 from steersman.kernel.fieldset import FieldSet, node
@@ -53,14 +54,48 @@ def aliases(kinds: Kinds) -> tuple[Kind, ...]:
 
 @lru_cache(maxsize=64)
 def _aliases(event: Kind, new_event: Kind, autoscaler: Kind) -> tuple[Kind, ...]:
-    old = f"io.k8s.api.autoscaling.v1.{autoscaler.kind}"
-    endpoints = tuple(part._replace(api_version="autoscaling/v1") for part in autoscaler.endpoints)
-    first = dataclasses.replace(
-        autoscaler, version="v1", schema=Kinds.definition(old), served=(), endpoints=endpoints, alias=_AUTOSCALER
-    )
+    first = first_version(autoscaler)
     second = dataclasses.replace(new_event, alias=_EVENT)
     object.__setattr__(second, "gk", event.gk)  # the slot in which its objects are
     return (first, second)
+
+
+@lru_cache(maxsize=64)
+def first_version(autoscaler: Kind) -> Kind:
+    """The kind of autoscalers as autoscaling/v1 has it."""
+    old = f"io.k8s.api.autoscaling.v1.{autoscaler.kind}"
+    endpoints = tuple(part._replace(api_version="autoscaling/v1") for part in autoscaler.endpoints)
+    return dataclasses.replace(
+        autoscaler, version="v1", schema=Kinds.definition(old), served=(), endpoints=endpoints, alias=_AUTOSCALER
+    )
+
+
+def owned(kind: Kind, obj: Object, fields: FieldSet, served: str) -> FieldSet:
+    """The fields of a new object, in the shape it was sent in."""
+    if not served or kind.gk != AUTOSCALER:
+        return told(fields) if served else fields
+    first = first_version(kind)
+    return managed.all_fields(first, shown(first, obj), status=False)
+
+
+def across(kind: Kind, old: Object, new: Object, served: str = "") -> managed.Across | None:
+    """What a change of an autoscaler is in the version of an entry of managedFields; None where nobody has written it
+    in another version than it is stored in."""
+    if kind.gk != AUTOSCALER:
+        return None
+    first = first_version(kind)
+    if not served and all(entry.api_version != first.api_version for entry in old.managers):
+        return None
+
+    @cache
+    def change_in(api_version: str) -> Change | None:
+        if api_version == kind.api_version:
+            return managed.changes(kind, old, new)
+        return (
+            managed.changes(first, shown(first, old), shown(first, new)) if api_version == first.api_version else None
+        )
+
+    return change_in
 
 
 def shown(kind: Kind, obj: Object) -> Object:

@@ -23,7 +23,7 @@ class By(NamedTuple):
     """Whether the result must be valid; a draft for admission plugins need not be, yet."""
     past: Past | None = None
     served: str = ""
-    """The apiVersion it is written in, where that is not the one it is stored in: events.k8s.io/v1."""
+    """The apiVersion it is written in, where that is not the one it is stored in: events.k8s.io/v1, autoscaling/v1."""
 
     @property
     def told(self) -> str:

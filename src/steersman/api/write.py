@@ -86,7 +86,7 @@ def create(kind: Kind, key: Key, body: Mapping[str, Any], uid: str, by: By) -> W
         raise errors.invalid(kind.kind, key.name, causes, kind.group)
     version = kind.api_version
     if by.served:
-        version, owned = by.served, aliases.told(owned)
+        version, owned = by.served, aliases.owned(kind, obj, owned, by.served)
     obj.managers = (Manager(by.manager, "Update", "", version, by.time, owned),) if owned else ()
     if obj.status is None:
         obj.status = born.initial_status(kind, obj.spec, by.time)
@@ -132,7 +132,7 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
     if not managers or asked is not None or (by.part and not scaled.owned(kind, managers)):
         new.managers = managers  # nobody is on record, so nobody is put there before the first apply
         return Written(new, tuple(warnings))
-    across = conversion.across(kind, old, new) if kind.custom else None
+    across = conversion.across(kind, old, new) if kind.custom else aliases.across(kind, old, new, by.served)
     event = kind.gk == aliases.EVENT
     if event:
         managers = aliases.known(kind, managers, by.served)
@@ -141,8 +141,11 @@ def update(kind: Kind, old: Object, body: Mapping[str, Any], by: By) -> Written:
         if entries is not None:
             new.managers = entries
             return Written(new, tuple(warnings))
-    change = changes(kind, old, new)
-    managers = record_update(kind, managers, change, by.manager, by.told, by.since, across)
+    noted, change = kind, changes(kind, old, new)
+    if across is not None and by.served:
+        noted = aliases.first_version(kind)
+        change = across(by.served) or change
+    managers = record_update(noted, managers, change, by.manager, by.told, by.since, across)
     new.managers = scaled.after(kind, managers) if by.part else managers
     if event:
         new.managers = aliases.noted(managers, by.served)

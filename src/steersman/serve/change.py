@@ -187,7 +187,7 @@ class Change(NamedTuple):
             options["audit"] = self.http.trail.notes
         if self.no_create is not None:
             options["no_create"] = self.no_create
-        if self.route.kind.alias is not None and self.route.kind.gk == aliases.EVENT:
+        if self.route.kind.alias is not None:
             options["served"] = self.route.kind.api_version
         if self.route.kind.custom:
             options["version"] = self.route.kind.version

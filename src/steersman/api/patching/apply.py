@@ -32,7 +32,7 @@ from steersman.kernel.value import EMPTY, Frozen, freeze
 def apply(kind: Kind, key: Key, old: Object | None, body: Mapping[str, Any], uid: str, by: By, force: bool) -> Written:
     """The version after an apply; see `_applied`."""
     if kind.gk != aliases.EVENT:
-        return _applied(kind, key, old, body, uid, by, force)
+        return _applied(kind, key, old, body, uid, by._replace(served="") if by.served else by, force)
     known = None if old is None else old.replace(managers=aliases.known(kind, old.managers, by.served))
     new, warnings = _applied(kind, key, known, body, uid, by, force, old is not None and bool(old.managers))
     if new is not known:
@@ -83,7 +83,7 @@ def _applied(
     if kind.converted is None and not force:
         _refuse_conflicts(kind, old, others, change[0], by)
     new = _next(kind, old, _noted(merged, body, by), by, warnings)
-    across = conversion.across(kind, old, new)
+    across = conversion.across(kind, old, new) if kind.custom else aliases.across(kind, old, new)
     if kind.converted is not None and not force:
         _refuse_conflicts(kind, old, others, change[0], by, across)
     time = by.since if not idle else "" if mine is None else mine.time  # of what changes nothing, none is noted
