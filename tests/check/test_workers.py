@@ -11,7 +11,6 @@ import steersman as sm
 from examples.check import false_ready, live_volumes
 from steersman.check import search
 from steersman.check.explore import Bounds, Explorer
-from steersman.check.mistake import ScenarioError
 from steersman.check.search import Walker
 from tests.check import kamera
 from tests.check.models import config, controller, writers
@@ -102,9 +101,3 @@ def test_ctrl_c_gives_what_was_found():
 def test_time_is_up_for_all():
     verdict, _ = walk(rarely(lambda c, key: None), 2, walks=10_000_000, max_seconds=1.0)
     assert verdict.incomplete == "random walks, stopped after 1 s"
-
-
-def test_a_search_is_one_process():
-    with pytest.raises(ScenarioError, match="workers=2: walks are spread over processes, at most 256; a search is one"):
-        sm.check(writers(2, False), workers=2)
-    assert sm.check(writers(2, False), walks=5, workers=2).holds

@@ -91,7 +91,7 @@ def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
     memo = None if values["memo"] is None else _memo(values["memo"], scenario)
-    explorer = Explorer(scenario, bounds, **switches, progress=progress, recall=memo)
+    explorer = Explorer(scenario, bounds, **switches, progress=progress, recall=memo, workers=values["workers"])
     verdict = _found(explorer, walking, schedule, session is not None and session.lenient)
     if memo is not None:
         memo.save()
@@ -128,11 +128,8 @@ def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
 def _strategy(values: dict[str, Any]) -> Strategy:
     strategy = Strategy(values["strategy"], values["pct_depth"], values["delays"])
     strategy.walk(0)  # an unknown one is refused before anything is explored
-    if values["workers"] > (MAX_WORKERS if values["walks"] else 1):
-        raise ScenarioError(
-            f"workers={values['workers']}: walks are spread over processes, at most {MAX_WORKERS}; a search is one "
-            "process: give walks=N, or leave workers out"
-        )
+    if values["workers"] > MAX_WORKERS:
+        raise ScenarioError(f"workers={values['workers']}: a check is spread over at most {MAX_WORKERS} processes")
     return strategy
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
-from steersman.check import memory, rest
+from steersman.check import caches, memory, rest
 from steersman.check.alike import likeness
 from steersman.check.bounds import Bounds as Bounds
 from steersman.check.graph import NONE, Graph, Recurrence
 from steersman.check.guard import FAILED, FAILURES, held, take
+from steersman.check.part import Listener, Waiting
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
 from steersman.check.properties.removals import Removals
@@ -25,11 +26,12 @@ from steersman.check.reduce.paths import in_calls
 from steersman.check.reduce.reducer import Reducer
 from steersman.check.scenario import Property, Scenario, State, judge
 from steersman.check.sets import Backwards
-from steersman.check.verdict import Verdict, Violation, plural, said
+from steersman.check.spread import ENOUGH_VIOLATIONS, NOWHERE, Anew, again, ready, spread
+from steersman.check.verdict import Verdict, Violation, ending_differently, plural, said
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.faults import EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
-from steersman.kernel.reexec import Recall
+from steersman.kernel.reexec import Finding, Recall
 from steersman.kernel.system import Learned, System
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
@@ -43,8 +45,6 @@ LOOK_EVERY: Final = 32
 """Expansions between two looks at the clock and at memory."""
 LEAST_UNDISTURBED: Final = 2_000
 """States that the search without faults may have, however small the one is that it is compared with."""
-ENOUGH_VIOLATIONS: Final = 5
-"""Violations after which a search stops: a person mends one at a time."""
 
 
 class Explorer:
@@ -68,6 +68,7 @@ class Explorer:
         comparing: bool = True,
         progress: Callable[[Verdict], None] | None = None,
         recall: Recall | None = None,
+        workers: int = 1,
     ) -> None:
         self.scenario = scenario
         self.bounds = bounds or Bounds()
@@ -80,8 +81,7 @@ class Explorer:
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
         reductions = {"settle": settle, "clusters": clusters, "sleep": sleep, "symmetry": symmetry, "lazy": lazy}
-        self._switches |= reductions
-        self._switches["recall"] = recall
+        self._switches |= reductions | {"recall": recall}
         self.progress = progress
         self.write_memo = write_memo
         backwards = Backwards(dict.fromkeys([*scenario.controllers().values(), *scenario.newer.values()]))
@@ -98,20 +98,26 @@ class Explorer:
             vary=backwards if len(backwards) else nullcontext,
         )
         self.system.reexec.recall = recall if read_memo else None
-        names = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
         self.verdict = Verdict(scenario.name, bounds=self.bounds.shown(), claimed=bool(scenario.properties))
         self._memory = memory.limit(self.bounds.max_memory)
         self._reported_at = time.perf_counter()
         self._expanded = 0
-        self.reducer = Reducer(self.system, settle=settle, clusters=clusters, sleep=sleep, symmetry=symmetry, lazy=lazy)
-        self._memos = tuple([name for name, on in names.items() if on])
+        self.workers = workers
+        self.elsewhere = NOWHERE
+        """What the memos of other processes did."""
+        self.listener: Listener = self
+        """Who hears of what is wrong."""
+        self.reducer = Reducer(self.system, **reductions, portable=workers > 1)
+        memos = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
+        self._memos = tuple([name for name, on in memos.items() if on])
         self.verdict.reductions = (*self._memos, *self.reducer.names)
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
         self._judged: dict[int, bool] = {}
-        self._stores: dict[int, int] = {}
+        self.stores: dict[int, int] = {}
         self._seen_findings: set[tuple[str, str]] = set()
-        self._last: list[int] = []
+        self.last_states: list[int] = []
+        """One state of each end, by store."""
         self.ways: list[tuple[Action, ...]] = []
         """Shortest ways to the stores in which runs come to rest for good."""
 
@@ -132,6 +138,8 @@ class Explorer:
                 self._count(start)
                 self._judge()
                 break
+            except Anew:
+                self._begin_again([v for v in verdict.violations if v.kind == "finding"])
             except Learned as learned:
                 if verdict.incomplete == INTERRUPTED:
                     break
@@ -157,15 +165,14 @@ class Explorer:
         self.graph = Graph()
         self.removed.clear()
         self._judged.clear()
-        self._stores.clear()
+        self.stores.clear()
         self.ways.clear()
         self.verdict.violations[:] = violations
         self.verdict.incomplete = ""
 
     def _ways(self, state: int, cycle: Sequence[Action] = ()) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
         """The way to rest in a state, and a cycle from there, as steps of the whole graph."""
-        first = self.scenario.world(self.system)
-        return self.reducer.unfolded(first, self.graph.path(state), cycle, True)
+        return self.reducer.unfolded(self.scenario.world(self.system), self.graph.path(state), cycle, True)
 
     def unproved(self) -> str:
         """Why a finished search is none: what depends on the raw time or on chance was seen once, not in every way."""
@@ -178,36 +185,30 @@ class Explorer:
 
     def reads(self) -> tuple[str, ...]:
         """What was learned about caches: see `Verdict.reads`."""
-        loops, informers = self.system.loops, self.system.informers
-        return tuple(
-            f"{loop.name} {kind}.{group}" if group else f"{loop.name} {kind}"
-            for loop, kinds in zip(loops, informers, strict=True)
-            for group, kind in sorted(kinds - set(loop.informers))
-        )
+        return caches.reads(self.system)
 
     def assume_reads(self, texts: Iterable[str]) -> None:
         """Takes in what an earlier search learned (`Verdict.reads`)."""
-        for text in texts:
-            name, _, kind_text = text.partition(" ")
-            kind, _, group = kind_text.partition(".")
-            for index, loop in enumerate(self.system.loops):
-                if loop.name == name:
-                    self.system.informers[index].add((group, kind))
+        caches.assume(self.system, texts)
 
     def _count(self, start: float) -> None:
-        verdict, reexec = self.verdict, self.system.reexec
+        verdict, reexec, there = self.verdict, self.system.reexec, self.elsewhere
         verdict.states, verdict.transitions = len(self.graph), self.graph.transitions
-        verdict.executions = reexec.executions
+        verdict.executions = reexec.executions + there.executions
         verdict.reductions = (*self._memos, *self.reducer.names)
-        hits = reexec.hits + reexec.recalled
-        verdict.read_memo = (hits, hits + reexec.executions // (2 if reexec.twice else 1))
-        writer = getattr(self.system.begin, "__self__", None)
-        memo = getattr(writer, "writer", None)
+        hits = reexec.hits + reexec.recalled + there.hits
+        verdict.read_memo = (hits, hits + verdict.executions // (2 if reexec.twice else 1))
+        memo = self.writes
         if self.write_memo and memo is not None:
-            verdict.write_memo = (memo.hits, memo.hits + memo.misses)
+            verdict.write_memo = (memo.hits + there.write_hits, memo.hits + memo.misses + there.writes)
         verdict.memory = self.graph.memory
         verdict.seconds = time.perf_counter() - start
         verdict.reads = self.reads()
+
+    @property
+    def writes(self) -> Any:
+        """The memo of writes; None when there is none."""
+        return getattr(getattr(self.system.begin, "__self__", None), "writer", None)
 
     # -- the search ----------------------------------------------------------------------------------------------
 
@@ -217,7 +218,7 @@ class Explorer:
         settled = reducer.settle(first)
         number, _ = self._add(first, NONE, graph.action(START_ACTION), -1)
         reducer.note(number, settled)
-        queue: deque[tuple[int, int, World]] = deque([(number, 0, first)])
+        queue: deque[Waiting] = deque([(number, 0, first)])
         self._watch(first, number)
         self._drain(queue, start)
         while not verdict.incomplete and (neglected := reducer.neglected(graph)):
@@ -226,11 +227,10 @@ class Explorer:
                 self.removed.move(moved)
                 taken = [graph.actions[action] for action, _ in graph.edges(state)]
                 actions = [action for action in enabled(world) if action not in taken]
-                self._expand(state, len(graph.path(state)), world, actions, queue)
+                self.expand(state, len(graph.path(state)), world, actions, queue)
             self._drain(queue, start)
-        verdict.frontier = len(queue)
 
-    def _drain(self, queue: deque[tuple[int, int, World]], start: float) -> None:
+    def _drain(self, queue: deque[Waiting], start: float) -> None:
         """Expands what waits, and what comes of it, until nothing waits or a bound is met."""
         graph, verdict, bounds = self.graph, self.verdict, self.bounds
         while queue:
@@ -240,7 +240,10 @@ class Explorer:
             if queue[0][1] != verdict.depth:
                 verdict.depth = queue[0][1]
                 self.reducer.deeper()
-            reached = self._limit(start, len(queue))
+                if self.workers > 1 and ready(self, len(queue)):
+                    spread(self, queue, start)
+                    return
+            reached = self.limit(start, len(queue))
             if reached:
                 verdict.incomplete = reached
                 break
@@ -249,10 +252,11 @@ class Explorer:
                 verdict.incomplete = f"deeper than {plural(bounds.max_depth, 'step')}"
                 continue
             graph.expand(number)
-            self._expand(number, depth, world, self.reducer.actions(world, number), queue)
+            self.expand(number, depth, world, self.reducer.actions(world, number), queue)
+        verdict.frontier = len(queue)
 
-    def _expand(
-        self, number: int, depth: int, world: World, actions: list[Action], queue: deque[tuple[int, int, World]]
+    def expand(
+        self, number: int, depth: int, world: World, actions: list[Action], queue: deque[Waiting] | list[Waiting]
     ) -> None:
         """Takes some actions in a state; new states wait in the queue."""
         graph, reducer, findings = self.graph, self.reducer, self.system.reexec.findings
@@ -267,12 +271,12 @@ class Explorer:
                 continue
             after = apply(world, action)
             if len(findings) != len(self._seen_findings):
-                self._report(number, action)
+                self.listener.report(number, action)
             changes = reducer.step(number, world, action, after)
             target, new = self._settled(after, world, number, taken)
             reducer.done(number, world, action, target, after, changes)
             if len(findings) != len(self._seen_findings):
-                self._report(number, action, *reducer.looked())
+                self.listener.report(number, action, *reducer.looked())
             if after.events and self._faulty:
                 self.removed.note(graph.transitions, after.events)
             graph.edge(number, taken, target)
@@ -300,12 +304,12 @@ class Explorer:
     def _add(self, world: World, parent: int, action: int, turn: int, plain: int | None = None) -> tuple[int, bool]:
         """Adds a world to the graph; `plain`: its fingerprint, if it is known."""
         reducer = self.reducer
-        store = self._stores.setdefault(reducer.contents(world), len(self._stores))
+        store = self.stores.setdefault(reducer.contents(world), len(self.stores))
         number, new = self.graph.add(reducer.identity(world, turn, plain), parent, action, store)
         reducer.met(parent, number, new, world, turn)
         return number, new
 
-    def _limit(self, start: float, waiting: int) -> str:
+    def limit(self, start: float, waiting: int) -> str:
         bounds, graph = self.bounds, self.graph
         take()
         if waiting > self.verdict.frontier_peak:
@@ -348,13 +352,16 @@ class Explorer:
                 state = State(self.reducer.claimed(prop.name, world.store), self.scenario.kinds, world.outside)
                 wrong = judge(prop, state)
                 if wrong is not None:
-                    way = in_calls(self.scenario, self.system, self.graph.path(number))
-                    self.verdict.violations.append(Violation("always", prop.name, wrong, way))
+                    self.listener.breaks(prop.name, wrong, number)
 
-    def _report(self, number: int, *actions: Action) -> None:
+    def breaks(self, name: str, message: str, number: int) -> None:
+        """Notes that a claim which must always hold does not in a new state."""
+        way = in_calls(self.scenario, self.system, self.graph.path(number))
+        self.verdict.violations.append(Violation("always", name, message, way))
+
+    def report(self, number: int, *actions: Action) -> None:
         """Notes what went wrong in the controllers on the last steps."""
-        path, first = (*self.graph.path(number), *actions), self.scenario.world(self.system)
-        self.report_on(self.reducer.unfolded(first, path, (), False)[0])
+        self.report_on(self.unfolded((*self.graph.path(number), *actions), False))
 
     def forget_findings(self) -> None:
         """They are to be reported again."""
@@ -362,12 +369,15 @@ class Explorer:
 
     def report_on(self, path: tuple[Action, ...]) -> None:
         """Notes new findings, which showed on this path."""
-        for place, finding in self.system.reexec.findings.items():
-            if place not in self._seen_findings:
-                self._seen_findings.add(place)
-                if self.defaults.ignores(finding):
-                    continue
+        for _, finding in self.unseen():
+            if not self.defaults.ignores(finding):
                 self.verdict.violations.append(Violation("finding", finding.kind, said(finding), path))
+
+    def unseen(self) -> list[tuple[tuple[str, str], Finding]]:
+        """The findings that nobody has asked for yet, by place."""
+        new = [found for found in self.system.reexec.findings.items() if found[0] not in self._seen_findings]
+        self._seen_findings.update([place for place, _ in new])
+        return new
 
     # -- the judgement -------------------------------------------------------------------------------------------
 
@@ -389,7 +399,7 @@ class Explorer:
             else:
                 at_rest.setdefault(graph.stores[recurrence.states[0]], recurrence)
         ends = [r for r in at_rest.values() if r.terminal]
-        self._last = [end.states[0] for end in ends]
+        self.last_states = [end.states[0] for end in ends]
         self.verdict.converged = len(ends)
         converges = [p for p in self.scenario.properties if p.kind == "converges"]
         confluent = any(p.kind == "confluence" for p in self.scenario.properties)
@@ -408,10 +418,6 @@ class Explorer:
         worth = self._faulty or not (confluent or self.bounds.atomic)
         if worth and self.comparing and not (violations or self.unproved()):
             violations += self.defaults.compared(self, self._faulty)
-
-    def last_states(self) -> list[int]:
-        """One state of each end, by store."""
-        return self._last
 
     def unfolded(self, path: Sequence[Action], at_rest: bool) -> tuple[Action, ...]:
         """A way through the graph as one through the whole one; `at_rest`: to where nobody has anything left to do."""
@@ -476,14 +482,13 @@ class Explorer:
         world = self.scenario.world(self.system)
         self.reducer.settle(world)
         for action in self.graph.path(state):
-            world = apply(world, action)
+            world = apply(world, action) if self.elsewhere == NOWHERE else again(world, action)
             self.reducer.settle(world)
         return world
 
     def state_at(self, number: int) -> State:
         """A state of the graph, for properties."""
-        world = self.world_of(number)
-        return State(world.store, self.scenario.kinds, world.outside)
+        return State((world := self.world_of(number)).store, self.scenario.kinds, world.outside)
 
     def ends(self) -> list[State]:
         """The different states in which fair runs come to rest for good."""
@@ -492,9 +497,3 @@ class Explorer:
             if recurrence.terminal and not recurrence.writes:
                 seen.setdefault(self.graph.stores[recurrence.states[0]], recurrence.states[0])
         return [self.state_at(number) for number in seen.values()]
-
-
-def ending_differently(ways: Sequence[Sequence[Action]]) -> Violation:
-    """The violation of confluence; `ways`: one to each end."""
-    message = f"fair runs end in {len(ways)} different states"
-    return Violation("confluence", "confluence", message, tuple(ways[0]), other=tuple(ways[1]))

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from steersman.check.alike import likeness
-from steersman.check.explore import ENOUGH_VIOLATIONS, INTERRUPTED, Explorer, ending_differently
+from steersman.check.explore import INTERRUPTED, Explorer
 from steersman.check.guard import FAILED, FAILURES
 from steersman.check.reduce.paths import in_calls
 from steersman.check.scenario import Property, State, judge
 from steersman.check.shrink import minimise, replay
+from steersman.check.spread import ENOUGH_VIOLATIONS
 from steersman.check.strategies import Draw, Strategy
-from steersman.check.verdict import Verdict, Violation, said
+from steersman.check.verdict import Verdict, Violation, ending_differently, said
 from steersman.check.workers import Lesson, Walk, walked
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -229,3 +229,9 @@ def _share(memo: tuple[int, int]) -> str:
 def said(finding: Finding) -> str:
     """A finding in a line."""
     return f"{finding.who} on {finding.key}: {finding.text}"
+
+
+def ending_differently(ways: Sequence[Sequence[Action]]) -> Violation:
+    """The violation of confluence; `ways`: one to each end."""
+    message = f"fair runs end in {len(ways)} different states"
+    return Violation("confluence", "confluence", message, tuple(ways[0]), other=tuple(ways[1]))

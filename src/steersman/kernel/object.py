@@ -123,6 +123,9 @@ class Section:
             digest = self._digest = xxh3_128_intdigest(self.raw)
         return digest
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Section, (None, self.raw))
+
     def drop_value(self) -> None:
         """Keeps the bytes only."""
         _ = self.raw
@@ -232,6 +235,10 @@ class Object:
         self.times: tuple[int, ...] | None = None
         """The times that stand in it, in microseconds, once somebody asked (`kernel.fingerprint`)."""
         self._canon: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.meta, self.spec, self.rest, self.status, self.managers, self.node)
+        return (Object, (self.key, self.api_version, self.rv, *parts))
 
     @property
     def uid(self) -> str:

@@ -144,7 +144,7 @@ class Judge:
         """Judges a finished search that broke nothing else by one with nothing to disturb it: without lag and faults,
         or, where there are none (not `faulty`), with whole reconciles."""
         name = same_end.ABOUT.name if faulty else confluence.ABOUT.name
-        shapes = {end: shape(search.world_of(end).store) for end in search.last_states()}
+        shapes = {end: shape(search.world_of(end).store) for end in search.last_states}
         differ = self.wants(name) and any(each != found for found in shapes.values() for each in shapes.values())
         deleting = faulty and self.wants(deletions.ABOUT.name) and search.removed.slots()
         if not (differ or deleting):
@@ -152,7 +152,7 @@ class Judge:
         calm = search.undisturbed(faulty)
         if calm is None:
             return
-        ends = [shape(calm.world_of(end).store) for end in calm.last_states()]
+        ends = [shape(calm.world_of(end).store) for end in calm.last_states]
         if differ and ends and all(end == ends[0] for end in ends):
             for state, found in shapes.items():
                 if found != ends[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Final
 
 from steersman.check.graph import NONE, Graph
@@ -25,6 +26,14 @@ class Removals:
         gone = tuple([Slot.of(event.obj) for event in events if event.new is None])
         if gone:
             self._of_edge[edge] = gone
+
+    def since(self, edge: int) -> list[tuple[int, tuple[Slot, ...]]]:
+        """What transitions from this number on removed."""
+        return list(takewhile(lambda noted: noted[0] >= edge, reversed(self._of_edge.items())))[::-1]
+
+    def again(self, edge: int, gone: tuple[Slot, ...]) -> None:
+        """Notes what a transition removed in another process."""
+        self._of_edge[edge] = gone
 
     def move(self, edges: Mapping[int, int]) -> None:
         """Transitions have got new numbers."""

@@ -55,12 +55,15 @@ class Log:
     def __init__(self, system: System) -> None:
         self.system = system
         self.changes: list[Change] = []
-        self.reads: list[Read] = []
+        self.reads: list[Read | None] = []
         self.collapsed: Callable[[str], str] | None = None
         """A text with something common in the place of generated names, where states are merged that differ in them
         only: what is said of one such name is then said of all."""
         self.looked: list[Effect] = []
         """What the last transition looked at to tell whom its events wake (the `find` of `map_event`)."""
+        self.elsewhere: dict[int, tuple[int, int]] = {}
+        """What changes, by number, mean for the reads that other processes made: their masks (`Settler.masks`). These
+        reads have numbers here, and are None in `reads`."""
         self._change_of: dict[object, int] = {}
         self._read_of: dict[object, int] = {}
         self._state = array("I")
@@ -142,7 +145,17 @@ class Log:
             for event in line[: len(line) - left]:
                 yield place[0], event
 
+    @property
+    def notes(self) -> tuple[array[int], array[int]]:
+        """States, and the numbers of the changes that happened in them."""
+        return self._state, self._number
+
     def _add(self, state: int, change: Change) -> None:
+        self._state.append(state)
+        self._number.append(self.number(change))
+
+    def number(self, change: Change) -> int:
+        """The number of a change."""
         canon = self.system.canon
         event = change.event
         if event is None:
@@ -155,8 +168,7 @@ class Log:
         if number is None:
             number = self._change_of[place] = len(self.changes)
             self.changes.append(change)
-        self._state.append(state)
-        self._number.append(number)
+        return number
 
     # -- what a change means for a read -------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Clusters:
         self._at = (0, 0)
         """How far the questions and looks of reconciles were taken in."""
         self._put_off: set[int] = set()
+        self._plain = (system.begin, system.users)
         system.begin = _Begin(system.begin, self._heard)
         system.users = tuple([UserStep(user.name, _logged(user.do, self._heard)) for user in system.users])
 
@@ -60,6 +61,15 @@ class Clusters:
         self._heard.clear()
         self._put_off.clear()
         return self
+
+    @property
+    def puts_off(self) -> bool:
+        """Something was put off in this search."""
+        return bool(self._put_off)
+
+    def stop(self) -> None:
+        """Nobody listens to what is looked at any more."""
+        self.system.begin, self.system.users = self._plain
 
     @staticmethod
     def suits(system: System) -> bool:

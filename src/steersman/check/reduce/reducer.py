@@ -34,6 +34,7 @@ class Reducer:
         sleep: bool = True,
         symmetry: bool = True,
         lazy: bool = True,
+        portable: bool = False,
     ) -> None:
         self.system = system
         self.symmetry = Symmetry(system) if symmetry and Symmetry.suits(system) else None
@@ -41,12 +42,14 @@ class Reducer:
         """Symmetry was in force when the search began."""
         self.log = self._log()
         self.clusters = Clusters(system, self.log) if clusters and Clusters.suits(system) else None
-        self.settler = Settler(system, self.log) if settle and Settler.suits(system) else None
+        self.settler = Settler(system, self.log, portable) if settle and Settler.suits(system) else None
         self.sleeper = Sleeper(system, self.log) if sleep and Sleeper.suits(system) else None
         self.lazy = Lazy(system, self.settle) if lazy and Lazy.suits(system) else None
         self.known: dict[int, int] = {}
         """The state that a world led to, by its fingerprint before anything was settled in it."""
         self.rounds = 0
+        self.left: tuple[str, ...] = ()
+        """Reductions that were given up, and why."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,7 +60,31 @@ class Reducer:
             names.append("lazy off (map_event looks past the caches)" if self.lazy.unfit else "lazy")
         if self.symmetry is not None:
             names.append(f"symmetry off ({self.symmetry.unfit})" if self.symmetry.unfit else "symmetry")
-        return tuple(names)
+        return (*names, *self.left)
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """The reductions in force that one process alone can make."""
+        alone = {"clusters": self.clusters, "symmetry": self.symmetry and not self.symmetry.unfit}
+        return tuple([name for name, on in alone.items() if on])
+
+    @property
+    def working(self) -> tuple[str, ...]:
+        """Those of them that have made a difference."""
+        idle = {
+            "clusters": self.clusters and not self.clusters.puts_off,
+            "symmetry": self.symmetry and self.symmetry.idle,
+        }
+        return tuple([name for name in self.single if not idle[name]])
+
+    def leave(self) -> None:
+        """Gives up what one process alone can do; the search starts again."""
+        self.left = tuple([f"{name} off (several processes)" for name in self.single])
+        if self.clusters is not None:
+            self.clusters.stop()
+        self.clusters = self.symmetry = self.system.reexec.checked = None
+        self.fit = True
+        self._again()
 
     def _log(self) -> Log:
         """A log of changes; one that takes generated names for each other, where symmetry does."""
@@ -106,7 +133,7 @@ class Reducer:
         """The system has learned something: nothing known about its reconciles counts any more."""
         self.symmetry = self.symmetry.anew() if self.symmetry is not None else None
         self.log = self._log()
-        self.settler = Settler(self.system, self.log) if self.settler else None
+        self.settler = Settler(self.system, self.log, self.settler.portable) if self.settler else None
         if self.clusters is not None:
             self.clusters = self.clusters.anew(self.log) if Clusters.suits(self.system) else None
         self.sleeper = Sleeper(self.system, self.log) if self.sleeper else None
@@ -195,6 +222,11 @@ class Reducer:
         was = self.lazy is not None and not self.lazy.unfit_before and self.lazy.unfit
         if not (unsafe or unfit or was or (self.clusters is not None and self.clusters.grew)):
             return True
+        self._again()
+        return False
+
+    def _again(self) -> None:
+        """For the next search: what is known stays."""
         self.log = self._log()
         if self.settler is not None:
             self.settler = self.settler.again(self.log)
@@ -203,7 +235,6 @@ class Reducer:
         self.sleeper = Sleeper(self.system, self.log) if self.sleeper else None
         self.lazy = self.lazy.again() if self.lazy else None
         self.known.clear()
-        return False
 
     def unfolded(
         self, first: World, path: Sequence[Action], cycle: Sequence[Action], at_rest: bool

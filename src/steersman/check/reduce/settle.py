@@ -18,12 +18,13 @@ Both are guesses about what can still happen, so both are verified (`unsafe`), b
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from steersman.check.graph import Graph
-from steersman.check.reduce.changes import Log
+from steersman.check.reduce.changes import Change, Log
 from steersman.kernel.action import Action
 from steersman.kernel.effect import Effect
 from steersman.kernel.identity import digest
@@ -59,9 +60,12 @@ class Settled(NamedTuple):
 class Settler:
     """What may be done at once in the worlds of one search."""
 
-    def __init__(self, system: System, log: Log) -> None:
+    def __init__(self, system: System, log: Log, portable: bool = False) -> None:
         self.system = system
         self.log = log
+        self.portable = portable
+        """Places are to mean the same in other processes."""
+        self._places: dict[Node, int] = {}
         self.wrong: set[Place] = set()
         """Ends and places of reads that are not to be guessed again."""
         self.stubborn: set[Item] = set()
@@ -140,10 +144,14 @@ class Settler:
 
     def _place(self, node: Node) -> Place:
         """What stands for a node, in this search and in those that follow it."""
-        if self.system.reexec.memo:
+        if not self.system.reexec.memo:
+            return _way_to(node)
+        if not self.portable:
             return node
-        start = orjson.dumps(node.memory, option=SORTED)
-        return digest(node.loop, node.key, start, *[outcome.concrete for outcome in node.journal()])
+        found = self._places.get(node)
+        if found is None:
+            found = self._places[node] = _way_to(node)
+        return found
 
     def _judged(self, world: World, item: Item, flight: Flight | None) -> tuple[int, Node] | None:
         """The reconcile of an item, if it changes nothing from here and may be settled: its number and its end."""
@@ -261,19 +269,11 @@ class Settler:
         """Verifies all guesses in a finished graph. What was wrong is not guessed again; whether anything was."""
         log = self.log
         count = len(log.reads)
-        torn, missed = [], []
-        for change in log.changes:
-            tears = misses = 0
-            for number, read in enumerate(log.reads):
-                if log.visible(change, read):
-                    loop = read.item[0]
-                    if read.effect is not None and not (change.actor == loop and self.system.loops[loop].workers == 1):
-                        tears |= 1 << number
-                    if not log.woken(change, read.item):
-                        misses |= 1 << number
-            torn.append(tears)
-            missed.append(misses << count)
-        futures = log.futures(graph, [a | b for a, b in zip(torn, missed, strict=True)])
+        masks = []
+        for number, change in enumerate(log.changes):
+            (tears, misses), (more, still) = self.masks(change), log.elsewhere.get(number, (0, 0))
+            masks.append(tears | more | ((misses | still) << count))
+        futures = log.futures(graph, masks)
         before = len(self.wrong)
         for state, number in zip(self._states, self._settled, strict=True):
             settled = self._list[number]
@@ -287,11 +287,50 @@ class Settler:
                 self.wrong.add(place)
         return len(self.wrong) > before
 
+    def masks(self, change: Change, first: int = 0) -> tuple[int, int]:
+        """The reads, from a number on, as sets of bits, whose answer a change makes another one; and those of them that
+        it does not wake."""
+        log, tears, misses = self.log, 0, 0
+        for number, read in enumerate(log.reads[first:]):
+            if read is not None and log.visible(change, read):
+                loop = read.item[0]
+                if read.effect is not None and not (change.actor == loop and self.system.loops[loop].workers == 1):
+                    tears |= 1 << number
+                if not log.woken(change, read.item):
+                    misses |= 1 << number
+        return tears, misses
+
+    # -- several processes ---------------------------------------------------------------------------------------
+
+    @property
+    def notes(self) -> tuple[array[int], ...]:
+        """States and the numbers of what was settled in them; states and the numbers of reads taken at once there."""
+        return self._states, self._settled, self._read_states, self._reads
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many reconciles and how many reads have numbers."""
+        return len(self._list), len(self._nodes)
+
+    def since(self, size: tuple[int, int]) -> tuple[list[Settled], list[tuple[Place, int]]]:
+        """Those that have got one since."""
+        return self._list[size[0] :], self._nodes[size[1] :]
+
+    def join(self, settled: Iterable[Settled], nodes: Iterable[tuple[Place, int]]) -> None:
+        """Gives numbers to those of another process."""
+        self._list += settled
+        self._nodes += nodes
+
     def again(self, log: Log) -> Settler:
         """For the next search of the same system: with what is known by now."""
-        other = Settler(self.system, log)
+        other = Settler(self.system, log, self.portable)
         other.wrong, other.stubborn = self.wrong, self.stubborn
         return other
+
+
+def _way_to(node: Node) -> int:
+    start = orjson.dumps(node.memory, option=SORTED)
+    return digest(node.loop, node.key, start, *[outcome.concrete for outcome in node.journal()])
 
 
 def _result(node: Node) -> Result:
