@@ -171,8 +171,8 @@ class Search(Protocol):
     graph: Graph
     removed: Removals
 
-    def last_states(self) -> list[int]:
-        """One state of each end, by store."""
+    last_states: list[int]
+    """One state of each end, by store."""
 
     def world_of(self, state: int) -> World:
         """The world of a state."""
