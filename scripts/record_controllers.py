@@ -38,13 +38,13 @@ PAUSES: Final = {
     "volume-expansion": 16.0,
 }
 """Where they pause longer: a lost node is waited for, a Job's pod is tried again later."""
-PAUSES_OF_STEPS: Final = {"node-silent": (65.0, 12.0), "node-unready": (12.0, 12.0)}
+PAUSES_OF_STEPS: Final = {"node-silent": (65.0, 12.0), "node-unready": (12.0, 12.0, 12.0)}
 """The same, step by step: a node that speaks is silent again after a while."""
 MOST: Final = 90.0
 WINDOW: Final = "0s"
 """What metrics say of the time they are about: virtual pods tell what they use at this very moment, and our autoscaler
 is told so."""
-HASTE: Final = ("--horizontal-pod-autoscaler-sync-period=1s",)
+HASTE: Final = ("--horizontal-pod-autoscaler-sync-period=1s", "--legacy-service-account-token-clean-up-period=1s")
 """What is done every now and then is done more often; what is done is the same."""
 
 
@@ -71,6 +71,7 @@ def record(binaries: Path, name: str) -> list[list[str]]:
         tempfile.TemporaryDirectory() as text,
         sm.testing.control_plane(virtual_nodes=0 if bare else 3, controllers=off, instant=True) as cp,
     ):
+        scenarios.BEFORE.get(name, lambda c: None)(cp.client)
         folder = Path(text)
         command = guest(binaries / "kube-controller-manager", folder, Path(cp.kubeconfig), elect=False)
         with running([*command, *HASTE], folder / "log"):

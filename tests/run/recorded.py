@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from steersman.controllers import autoscaler, job, podgc
+from steersman.controllers import autoscaler, job, legacy_tokens, podgc
 from tests.run import scenarios
 
 SECONDS: Final = 8.0
@@ -23,6 +23,7 @@ def hurried() -> Iterator[None]:
         patch.setattr(autoscaler, "PERIOD", 1)
         patch.setattr(job, "FIRST_BACKOFF", 1)
         patch.setattr(podgc, "QUARANTINE", 1)
+        patch.setattr(legacy_tokens, "UNUSED", 1)
         yield
 
 
@@ -30,6 +31,7 @@ def replay(root: Any, name: str, virtual_nodes: int = 3) -> None:
     """Plays a scenario in a workspace of its own. Fails with what differs."""
     plane = root.workspace(virtual_nodes=virtual_nodes)
     c = plane.client
+    scenarios.BEFORE.get(name, lambda c: None)(c)
     c.wait(lambda: c.list("v1/ServiceAccount", scenarios.NAMESPACE), SECONDS, "the default account")
 
     def settled(c: Any, step: int) -> list[str]:

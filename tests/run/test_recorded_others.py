@@ -4,9 +4,11 @@ import pytest
 
 import steersman as sm
 from tests.run import recorded
-from tests.run.scenarios import autoscalers, cronjobs, devices, nodes, services, storage
+from tests.run.scenarios import autoscalers, cronjobs, devices, nodes, services, storage, tokens
 
-OTHERS = [name for part in (autoscalers, cronjobs, nodes, services, storage, devices) for name in part.SCENARIOS]
+OTHERS = [
+    name for part in (autoscalers, cronjobs, nodes, services, storage, devices, tokens) for name in part.SCENARIOS
+]
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def guests(taint: str) -> Step:
 ALL_WELL: Final = together(*map(joins, WELL), beating, joins(SILENT))
 
 SCENARIOS: Final[dict[str, tuple[Step, ...]]] = {
-    "node-unready": (together(ALL_WELL, guests(BUSY), report("False")), report("True")),
+    "node-unready": (together(ALL_WELL, guests(BUSY)), report("False"), report("True")),
     "node-silent": (
         together(ALL_WELL, guests(AWAY)),
         together(
