@@ -1,11 +1,14 @@
 """What is judged by comparison: ends, and deletions, against the run that nothing disturbs."""
 
+from contextlib import suppress
+
 import pytest
 
 import steersman as sm
 from steersman.check.properties.changes import Slot
 from steersman.check.properties.shape import difference, shape
 from tests.check.models import config, controller, key
+from tests.controllers.worlds import replicaset
 
 
 def only(scenario, name, **bounds):
@@ -61,6 +64,51 @@ def test_a_stale_read_that_deletes():
     assert found.actions[-1].op == "cont"
     assert "STALE" in found.explanation and "- Secret default/volume" in found.explanation
     sm.check(w).assert_holds(complete=True)
+
+
+def test_a_status_that_would_be_another_if_it_were_written_anew():
+    """What it counts in a cache that is behind is never counted again; no phase and no condition tells."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
+
+    def count(c, at):
+        web = c.get(at)
+        if not c.list("v1/Secret", "default"):
+            with suppress(sm.AlreadyExists):
+                c.create(secret)
+        if (web.get("status") or {}).get("observedGeneration") != web.metadata.generation:
+            found = len(c.list("v1/Secret", "default"))
+            c.patch_status(at, {"replicas": found, "observedGeneration": web.metadata.generation})
+
+    def scenario():
+        w = sm.Scenario("count")
+        w.apply(replicaset(0))
+        owner = sm.Key("apps", "ReplicaSet", "default", "web")
+        return w.run(controller("worker", count, kind="apps/v1/ReplicaSet", watches={"v1/Secret": lambda _: [owner]}))
+
+    found = only(scenario(), "same end as without faults", lag=1)
+    text = "ReplicaSet.apps default/web status.replicas is 0, not 1, as it would be if it were written anew"
+    assert found.message.endswith(text.replace(".apps", "")) or found.message.endswith(text)
+    sm.check(scenario(), conflicts=1, errors=1).assert_holds(complete=True)
+
+
+def test_a_status_that_tells_what_happened_is_history():
+    """Whether the Secret was there already is not to be found out again."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
+
+    def make(c, at):
+        if not (c.get(at).get("status") or {}).get("observedGeneration"):
+            try:
+                c.create(secret)
+                made = 1
+            except sm.ApiError:
+                made = 0
+            if c.get(sm.Key("", "Secret", "default", "s"), fresh=True) is not None:
+                c.patch_status(at, {"replicas": made, "observedGeneration": 1})
+
+    w = sm.Scenario("history").run(controller("worker", make, kind="apps/v1/ReplicaSet"))
+    w.apply(replicaset(0))
+    verdict = sm.check(w, lost_replies=1).assert_holds(complete=True)
+    assert verdict.converged == 2
 
 
 def test_calls_that_interleave():

@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.check.properties.about import About
 from steersman.check.properties.orphan import collects
-from steersman.check.properties.probe import rested
+from steersman.check.properties.probe import PROBE, rested
 from steersman.check.rest import name_of
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Object
@@ -30,7 +30,6 @@ COLLECTED: Final = ("foregroundDeletion", "orphan")
 """Finalizers that a garbage collector removes."""
 MAX_USERS: Final = 50
 """Objects of which it is tried whether they keep one that is stuck: at rest there are few."""
-PROBE: Final = "user:probe"
 
 
 def _answers(system: System, obj: Object, finalizer: str) -> bool:

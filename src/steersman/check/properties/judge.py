@@ -5,7 +5,7 @@ Nothing is judged while a search goes on but findings: the states at rest are fe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from steersman.check.graph import Graph
@@ -26,7 +26,7 @@ from steersman.check.properties.cause import FIGHT, cause, given_by
 from steersman.check.properties.names import EVERY, named
 from steersman.check.properties.probe import Probe, asleep, probe
 from steersman.check.properties.removals import Removals
-from steersman.check.properties.shape import difference, shape
+from steersman.check.properties.shape import Shape, difference, shape, unsaid
 from steersman.check.rest import Ended
 from steersman.check.verdict import Violation, plural
 from steersman.kernel.action import Action
@@ -145,7 +145,9 @@ class Judge:
         or, where there are none (not `faulty`), with whole reconciles."""
         name = same_end.ABOUT.name if faulty else confluence.ABOUT.name
         shapes = {end: shape(search.world_of(end).store) for end in search.last_states}
-        differ = self.wants(name) and any(each != found for found in shapes.values() for each in shapes.values())
+        wholes = {end: shape(search.world_of(end).store, True) for end in shapes} if faulty else shapes
+        first = next(iter(wholes.values()), {})
+        differ = self.wants(name) and any(found != first for found in wholes.values())
         deleting = faulty and self.wants(deletions.ABOUT.name) and search.removed.slots()
         if not (differ or deleting):
             return
@@ -160,9 +162,22 @@ class Judge:
                     text = f"every run {calmly} ends in one state; not this one: {difference(ends[0], found)}"
                     yield from self.found(name, text, search.unfolded(search.graph.path(state), True))
                     break
+            else:
+                yield from self._unsaid(search, calm, wholes)
         if deleting:
             text, way = deletions.wrong(search, calm)
             yield from self.found(deletions.ABOUT.name, text, way)
+
+    def _unsaid(self, search: Search, calm: Search, wholes: Mapping[int, Shape]) -> Iterator[Violation]:
+        """Judges what statuses say beside phases and conditions, where without faults they all say the same."""
+        said = [shape(calm.world_of(end).store, True) for end in calm.last_states]
+        for state, found in wholes.items() if all(each == said[0] for each in said) else ():
+            text = unsaid(search.world_of(state), said[0], found) if found != said[0] else ""
+            if text:
+                text = f"every run without lag and faults ends in one state; not this one: {text}"
+                way = search.unfolded(search.graph.path(state), True)
+                yield from self.found(same_end.ABOUT.name, text, way)
+                return
 
 
 class Search(Protocol):

@@ -15,6 +15,8 @@ from steersman.kernel.world import World
 Item = tuple[int, Key]
 WAITING: Final = frozenset({"fire", "user", "advance"})
 """What need not come at once after a step: timers, people, components."""
+PROBE: Final = "user:probe"
+"""Who changes something to see what comes of it."""
 MAX_STEPS: Final = 400
 """Steps until a disturbed world is at rest again: beyond that it is taken to be restless."""
 

@@ -14,6 +14,7 @@ ABOUT: Final = About(
     "corrected since its change was not observed; what a lost memory knew is not found out again.",
     "Derive what is to be done from what is there, not from what was remembered; check the last step, not the first.",
     "Judged where the search without faults comes to an end and has one. Generated names, uids and times do not count, "
-    "and of a status only the phase and which conditions hold.",
+    "and what a status tells beside its phase and which conditions hold counts where it would be as without faults if "
+    "it were erased and written anew: the rest is history.",
     (2, 3, 8, 10, 11, 12, 20, 21, 24, 30, 35, 37),
 )
