@@ -20,7 +20,7 @@ from steersman.api.errors import ApiError
 from steersman.api.times import MICRO
 from steersman.kernel.effect import GK, Event
 from steersman.kernel.object import Key, Object
-from steersman.kernel.reexec import Exchange, Result, Suspend
+from steersman.kernel.reexec import Exchange, Hung, Learned, Result, Suspend
 from steersman.kernel.store import Finder, Store
 from steersman.kernel.value import Frozen
 
@@ -260,12 +260,14 @@ class Loop:
             if isinstance(again, (int, float)) and not isinstance(again, bool):
                 client.requeue(again)  # not every number is a delay
             elif isinstance(again, NEVER_RAN):
+                if not isinstance(again, AsyncGeneratorType):
+                    again.close()
                 raise TypeError(f"reconcile gave a {type(again).__name__}: nothing of it ran; no async, no yield")
-        except Suspend:
+        except (Suspend, Hung, Learned, KeyboardInterrupt):
             raise
         except ApiError as failure:
             error, api_error = failure.told, True
-        except (Exception, SystemExit, GeneratorExit, BaseExceptionGroup) as failure:
+        except BaseException as failure:
             error = f"{type(failure).__name__}: {failure}"
             where = place_of(failure)
         kept = remembered.frozen() if remembered.changed else memory

@@ -6,10 +6,10 @@ are shortest; convergence, confluence and livelock are judged on the graph's rec
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from time import perf_counter
 from typing import Any, Final
 
 from steersman.check import caches, memory, rest
@@ -100,7 +100,7 @@ class Explorer:
         self.system.reexec.recall = recall if read_memo else None
         self.verdict = Verdict(scenario.name, bounds=self.bounds.shown(), claimed=bool(scenario.properties))
         self._memory = memory.limit(self.bounds.max_memory)
-        self._reported_at = time.perf_counter()
+        self._reported_at = perf_counter()
         self._expanded = 0
         self.workers = workers
         self.elsewhere = NOWHERE
@@ -123,7 +123,7 @@ class Explorer:
 
     def run(self) -> Verdict:
         """Searches until everything is known, a bound is met, or Ctrl-C; judges what was found."""
-        start = time.perf_counter()
+        start = perf_counter()
         verdict = self.verdict
         while True:
             try:
@@ -154,7 +154,7 @@ class Explorer:
                 verdict.failed, verdict.incomplete = error, FAILED
                 self._count(start)
                 break
-        verdict.seconds = time.perf_counter() - start
+        verdict.seconds = perf_counter() - start
         verdict.cut = bool(verdict.incomplete)
         verdict.incomplete = verdict.incomplete or self.unproved()
         return verdict
@@ -202,7 +202,7 @@ class Explorer:
         if self.write_memo and memo is not None:
             verdict.write_memo = (memo.hits + there.write_hits, memo.hits + memo.misses + there.writes)
         verdict.memory = self.graph.memory
-        verdict.seconds = time.perf_counter() - start
+        verdict.seconds = perf_counter() - start
         verdict.reads = self.reads()
 
     @property
@@ -218,6 +218,8 @@ class Explorer:
         settled = reducer.settle(first)
         number, _ = self._add(first, NONE, graph.action(START_ACTION), -1)
         reducer.note(number, settled)
+        if self.system.reexec.findings:
+            self.report(number, *reducer.looked())
         queue: deque[Waiting] = deque([(number, 0, first)])
         self._watch(first, number)
         self._drain(queue, start)
@@ -318,7 +320,7 @@ class Explorer:
             return f"stopped at {bounds.max_states:,} states"
         if bounds.max_transitions is not None and graph.transitions >= bounds.max_transitions:
             return f"stopped at {bounds.max_transitions:,} transitions"
-        if bounds.max_seconds is not None and time.perf_counter() - start > bounds.max_seconds:
+        if bounds.max_seconds is not None and perf_counter() - start > bounds.max_seconds:
             return f"stopped after {bounds.max_seconds:g} s"
         self._expanded += 1
         if self._expanded % LOOK_EVERY == 0:
@@ -333,7 +335,7 @@ class Explorer:
     def look(self, count: Callable[[], None]) -> str:
         """Why there is not memory enough to go on, or ""; now and then reports progress. `count` brings the verdict's
         numbers up to date."""
-        now = time.perf_counter()
+        now = perf_counter()
         if self.progress is not None and now - self._reported_at >= PROGRESS_SECONDS:
             self._reported_at = now
             count()
@@ -391,8 +393,7 @@ class Explorer:
                 violations += self.defaults.at_rest(self.world_of(state), way)
                 self.ways.append(way)
             return
-        at_rest: dict[int, Recurrence] = {}
-        livelocks: list[Recurrence] = []
+        at_rest, livelocks = dict[int, Recurrence](), list[Recurrence]()
         for recurrence in graph.recurrences():
             if recurrence.writes:
                 livelocks.append(recurrence)

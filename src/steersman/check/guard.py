@@ -10,7 +10,7 @@ from functools import wraps
 from itertools import count
 from typing import Any, Final
 
-from steersman.api.controller import ControllerError
+from steersman.api.controller import ControllerError, place_of
 from steersman.check.mistake import ScenarioError
 
 FAILED: Final = "a function of the scenario failed"
@@ -38,6 +38,12 @@ def guarded(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **named)
         except Stuck as stuck:
             raise ScenarioError(f"{what} {stuck}") from None
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            if type(error).__module__.startswith("steersman."):
+                raise  # ours: what was asked for, not what failed
+            raise ScenarioError(f"{what} raised {type(error).__name__}: {error} ({place_of(error)})") from None
         finally:
             running[thread] = outer
 

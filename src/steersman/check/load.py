@@ -68,7 +68,8 @@ def _module(path: Path) -> ModuleType:
         with Watchdog(None, watchdog.LOADING):
             guarded(f"{path}", spec.loader.exec_module)(module)
     except SyntaxError as error:
-        raise ScenarioError(f"{path}, line {error.lineno}: {error.msg}") from None
+        line = "" if error.lineno is None else f", line {error.lineno}"
+        raise ScenarioError(f"{path}{line}: {error.msg}") from None
     except ScenarioError:
         raise
     except (Exception, SystemExit) as error:

@@ -17,7 +17,7 @@ from steersman.api.admission.extension import EXTENSIONS
 from steersman.api.admission.match import GROUP as ADMISSION
 from steersman.api.begin import Api
 from steersman.api.client import Client, key_of
-from steersman.api.controller import Controller, Loop, controller_name, place_of
+from steersman.api.controller import NEVER_RAN, Controller, Loop, controller_name, place_of
 from steersman.api.crd.definition import CRD, declared_kinds
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Kind, Kinds, UnknownKind
@@ -258,12 +258,12 @@ class Scenario:
 
     def always(self, name: str, holds: Callable[[State], Any]) -> Scenario:
         """Must hold in every state."""
-        self.properties.append(Property("always", plain(name), guarded(f"property {name!r}", holds)))
+        self.properties.append(Property("always", plain(name), _guarded(name, holds)))
         return self
 
     def converges(self, holds: Callable[[State], Any] | None = None, name: str = "converges") -> Scenario:
         """In every fair run nothing changes any more at some time, and `holds` then."""
-        guard = holds if holds is None else guarded(f"property {name!r}", holds)
+        guard = None if holds is None else _guarded(name, holds)
         self.properties.append(Property("converges", plain(name), guard))
         return self
 
@@ -354,6 +354,12 @@ class Scenario:
                 _commit(world, Request("update", key, _at_head(world, obj), "status", "user:setup", "setup", START))
         except ApiError as error:
             raise ScenarioError(f"{key}: {error.message}") from None
+
+
+def _guarded(name: str, holds: Any) -> Callable[[State], Any]:
+    if not callable(holds):
+        raise ScenarioError(f"property {name!r} is {holds!r}; give a function of a state: lambda s: …")
+    return guarded(f"property {name!r}", holds)
 
 
 def _at_head(world: World, obj: dict[str, Any]) -> dict[str, Any]:
@@ -462,7 +468,13 @@ def judge(prop: Property, state: State) -> str | None:
     if prop.holds is None:
         return None
     try:
-        return None if prop.holds(state) else f"{prop.name!r} is false"
+        answer = prop.holds(state)
+        if isinstance(answer, NEVER_RAN) or callable(answer):
+            raise ScenarioError(
+                f"property {prop.name!r} gave {answer!r}, which is never false: give True or False; no async, no "
+                "yield, and call what you name"
+            )
+        return None if answer else f"{prop.name!r} is false"
     except ScenarioError:
         raise
     except Exception as error:

@@ -6,8 +6,8 @@ is minimised by lenient replay. Who goes first is told by `strategies`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Final
 
 from steersman.check.alike import likeness
@@ -56,7 +56,7 @@ class Walker:
     def run(self) -> Verdict:
         """Walks with seeds seed, seed + 1, …"""
         verdict = self.explorer.verdict
-        self._start = time.perf_counter()
+        self._start = perf_counter()
         verdict.bounds |= {"walks": self.walks, "seed": self.seed, **self.strategy.shown()}
         verdict.incomplete, verdict.cut = "random walks", True
         try:
@@ -122,7 +122,7 @@ class Walker:
 
     def _late(self) -> bool:
         most = self.explorer.bounds.max_seconds
-        if most is None or time.perf_counter() - self._start <= most:
+        if most is None or perf_counter() - self._start <= most:
             return False
         self.explorer.verdict.incomplete = f"random walks, stopped after {most:g} s"
         return True
@@ -159,7 +159,7 @@ class Walker:
         verdict = self.explorer.verdict
         verdict.converged = len(self.ends)
         verdict.executions = self.explorer.system.reexec.executions + self._elsewhere
-        verdict.seconds = time.perf_counter() - self._start
+        verdict.seconds = perf_counter() - self._start
 
     def _learn(self, learned: Learned) -> None:
         """Starts again: states are told apart in another way from here on."""

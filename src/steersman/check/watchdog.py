@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import threading
-import time
+from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -94,8 +94,8 @@ class Watchdog:
         while not self._stopped.wait(self.limit / 8):
             doing = self._doing()
             if doing is None or doing != last:
-                last, since = doing, time.monotonic()
-            elif time.monotonic() - since >= self.limit:
+                last, since = doing, monotonic()
+            elif monotonic() - since >= self.limit:
                 self._interrupt(doing)
 
     def _doing(self) -> Doing | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shutil
 import sys
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -68,7 +70,7 @@ def check(
         raise typer.Exit(_static(targets))
     wanted = Wanted(junit, sarif, export_test, html, save, ends=ends, diff_ends=_pair(diff_ends), cause=cause)
     reports = Reports(wanted)
-    raise typer.Exit(_run(targets, overrides(options), require_complete, schedules, replay, reports))
+    leave(_run(targets, overrides(options), require_complete, schedules, replay, reports))
 
 
 def _pair(text: str) -> tuple[int, int] | None:
@@ -117,6 +119,22 @@ def _run(
         sessions.remove(session)
         written = _say(reports.write, sys.stderr)
     return code if written or code != HOLDS else FAULTY
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the command. Threads that controllers have started and that go on do not keep it."""
+    theirs = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    theirs = [thread for thread in theirs if thread.ident not in _threads]
+    if not theirs:
+        raise typer.Exit(code)
+    _tell(f"what was checked has left {len(theirs)} threads running; a reconcile must do its step and return")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+_threads = frozenset([thread.ident for thread in threading.enumerate()])
+"""Those that were there before."""
 
 
 def _say(lines: Callable[[], Iterable[str]], where: IO[str]) -> bool:
@@ -215,9 +233,16 @@ class _Run:
         from steersman.check.load import run
 
         before = len(self.session.verdicts)
+        here, out = Path.cwd(), sys.stdout
+        spare = os.dup(out.fileno()) if out is sys.__stdout__ and out is not None else None
         try:
             asserted = run(target, check_one)
         finally:
+            os.chdir(here)  # whatever a controller did
+            if spare is not None and out.closed:
+                sys.stdout = open(spare, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - for good
+            elif spare is not None:
+                os.close(spare)
             for verdict in self.session.verdicts[before:]:
                 self._show(verdict, file, target)
         found = self.session.verdicts[before:]

@@ -360,7 +360,10 @@ class Reexec:
             self.running = None
         if replay.effect is not None:
             if result is not None:
-                self._find("swallowed-suspend", node, "caught BaseException around a call; catch Exception instead")
+                text = (
+                    "caught BaseException around a call, or called in another thread; catch Exception; call in its own"
+                )
+                self._find("swallowed-suspend", node, text)
             return replay.effect, None
         if replay.at < len(journal):
             self._find("non-determinism", node, f"made {replay.at} calls where it had made {len(journal)} before")
