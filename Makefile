@@ -21,7 +21,7 @@ export PYTHON
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop bench bench-check check-targets bench-api bench-kamera soak fuzz lint fmt kinds venv-demo venv-dev clean
+.PHONY: help demo test test-interop test-ray bench bench-check check-targets bench-api bench-kamera soak fuzz lint fmt kinds venv-demo venv-dev clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -39,6 +39,11 @@ test-interop: venv-dev
 	.venv/bin/python scripts/fetch_clients.py .venv/clients
 	.venv/bin/python scripts/oracle.py $(ORACLE) kube-scheduler kube-controller-manager
 	CLIENTS=$(CURDIR)/.venv/clients STEERSMAN_ORACLE=$(ORACLE)/bin $(PYTEST) -m "not soak" tests/interop $(PYTEST_ARGS)
+
+# Walks on a Ray cluster of this machine, which the test starts and ends; the wheel is large, so `make test` goes without.
+test-ray: venv-dev
+	.venv/bin/python -m pip install -q -e '.[ray]'
+	$(PYTEST) tests/check/test_cluster.py $(PYTEST_ARGS)
 
 # A bench is a script: it prints its figures and exits non-zero when a gate is missed. BENCH=journal runs one.
 bench: venv-dev

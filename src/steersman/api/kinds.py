@@ -87,6 +87,9 @@ class Kind:
     has_status: bool = field(init=False)
     """status is written through its own subresource only."""
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return object.__reduce_ex__(self, protocol) if self.custom else (_builtin_kind, (self.gk,))
+
     def __post_init__(self) -> None:
         # Facts that every request asks for, worked out once.
         facts = {
@@ -110,9 +113,15 @@ class Kind:
 
 
 class Kinds:
-    """An immutable registry of kinds. Every lookup raises UnknownKind when it finds nothing."""
+    """An immutable registry of kinds. Every lookup raises UnknownKind when it finds nothing.
+
+    In another process it is made of that process's built-in kinds, and the custom ones.
+    """
 
     __slots__ = ("_by_gk", "_by_resource", "_by_word", "_virtual")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_with, (tuple([kind for kind in self.all() if kind.custom]),))
 
     def __init__(self, kinds: Iterable[Kind], virtual: Iterable[Kind] = ()) -> None:
         self._by_gk = {k.gk: k for k in sorted(kinds, key=lambda k: k.gk)}
@@ -358,3 +367,16 @@ def _rank(kind: Kind) -> int:
 
 def _either(names: Iterable[str]) -> str:
     return " or ".join(names)
+
+
+def _with(customs: Iterable[Kind]) -> Kinds:
+    """The built-in kinds and others."""
+    kinds = Kinds.builtin()
+    for kind in customs:
+        kinds = kinds.with_custom(kind)
+    return kinds
+
+
+def _builtin_kind(gk: tuple[str, str]) -> Kind:
+    every = Kinds.builtin()
+    return next(kind for kind in (*every.all(), *every.virtual()) if kind.gk == gk)

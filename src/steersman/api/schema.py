@@ -168,6 +168,12 @@ class Schema:
     def __repr__(self) -> str:
         return f"Schema({self.name or self.type})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {attribute: getattr(self, attribute) for attribute in _ABSENT}
+
+    def __setstate__(self, facts: Mapping[str, Any]) -> None:
+        _fill(self, facts)
+
     def __copy__(self) -> Schema:
         return self
 

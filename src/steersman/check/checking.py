@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steersman.check import saved
+from steersman.check.cluster import NAME, Cluster, Recipe
 from steersman.check.confirm import sort_out
 from steersman.check.ends import MAX_ENDS, End
 from steersman.check.explain import text_of
@@ -86,13 +87,16 @@ def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
     schedule = None if session is None else session.replay
     if schedule is not None:
         values |= {**schedule.bounds, "by_write": False}  # schedules are of single calls
-    walking = (values["walks"], values["seed"], _strategy(values), values["workers"])
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
+    walking = (values["walks"], values["seed"], _strategy(values), values["workers"])
+    cluster = None
+    if values["engine"] is not None and schedule is None:
+        cluster = _cluster(values, Recipe(scenario, bounds, switches, *walking[:3]))
     memo = None if values["memo"] is None else _memo(values["memo"], scenario)
     explorer = Explorer(scenario, bounds, **switches, progress=progress, recall=memo, workers=values["workers"])
-    verdict = _found(explorer, walking, schedule, session is not None and session.lenient)
+    verdict = _found(explorer, (*walking, cluster), schedule, session is not None and session.lenient)
     if memo is not None:
         memo.save()
         verdict.memo = memo.line
@@ -133,6 +137,17 @@ def _strategy(values: dict[str, Any]) -> Strategy:
     return strategy
 
 
+def _cluster(values: dict[str, Any], recipe: Recipe) -> Cluster:
+    engine = values["engine"]
+    if engine != NAME and not engine.startswith(f"{NAME}://"):
+        raise ScenarioError(f"engine {engine!r} is unknown; it is ray, or ray://HOST:PORT; leave it out to walk here")
+    if not values["walks"]:
+        raise ScenarioError("engine ray: a search stays on this machine (workers=N spreads it); give walks=N")
+    if values["workers"] > 1:
+        raise ScenarioError("engine ray: the cluster says how many processes there are; leave workers out")
+    return Cluster(engine, recipe)
+
+
 def _started(scenario: Scenario, source: str) -> Scenario:
     from steersman.check.origin.source import started
 
@@ -146,7 +161,10 @@ def _memo(folder: str, scenario: Scenario) -> Memo:
 
 
 def _found(
-    explorer: Explorer, walking: tuple[int, int, Strategy, int], schedule: saved.Saved | None, lenient: bool
+    explorer: Explorer,
+    walking: tuple[int, int, Strategy, int, Cluster | None],
+    schedule: saved.Saved | None,
+    lenient: bool,
 ) -> Verdict:
     """The verdict of a search, of walks or of a replay, with its violations explained."""
     collecting = gc.isenabled()

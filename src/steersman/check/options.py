@@ -74,6 +74,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("lazy", bool, True, REDUCTION, "Deliver events to caches in every mixture, not when their controller acts."),
     Option("from_", str, None, HOST, "Start from a real state: FILE.sktrace@TIME, or a kubeconfig (only read)."),
     Option("workers", int, 1, HOST, "Processes that search, or walk.", 1),
+    Option("engine", str, None, HOST, "Who walks: ray, a cluster that is there, or ray://HOST:PORT (default: here)."),
     Option("memo", str, None, HOST, "A folder where what controllers did is kept, by their code, for later checks."),
     Option("without", tuple, (), CLAIMS, "A property out of the box that is not judged (see --explain)."),
 )

@@ -6,9 +6,10 @@ is minimised by lenient replay. Who goes first is told by `strategies`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.check.alike import likeness
 from steersman.check.explore import INTERRUPTED, Explorer
@@ -26,6 +27,9 @@ from steersman.kernel.system import Learned
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
 
+if TYPE_CHECKING:
+    from steersman.check.cluster import Cluster
+
 DEFAULT_DEPTH: Final = 2_000
 """Steps of a walk that does not come to rest."""
 MIXED: Final = Strategy()
@@ -36,12 +40,24 @@ ALONE: Final = 64
 class Walker:
     """Random walks over one scenario; uses an `Explorer` for its system, properties and verdict."""
 
-    def __init__(self, explorer: Explorer, walks: int, seed: int, strategy: Strategy = MIXED, workers: int = 1) -> None:
+    def __init__(
+        self,
+        explorer: Explorer,
+        walks: int,
+        seed: int,
+        strategy: Strategy = MIXED,
+        workers: int = 1,
+        cluster: Cluster | None = None,
+    ) -> None:
         self.explorer = explorer
         self.walks = walks
         self.seed = seed
         self.strategy = strategy
         self.workers = workers
+        self.cluster = cluster
+        """Who makes the walks, but for the first."""
+        self.lessons: list[Lesson] = []
+        """What was learned, in order."""
         self.ends: dict[int, tuple[Action, ...]] = {}
         self.unlike: dict[int, list[Action]] = {}
         """Ways to ends that are not alike, where that counts."""
@@ -62,7 +78,7 @@ class Walker:
         try:
             while True:
                 try:
-                    if self._alone(self.walks if self.workers == 1 else min(self.walks, ALONE)):
+                    if self._alone(min(self.walks, ALONE) if self.workers > 1 or self.cluster else self.walks):
                         self._together()
                     break
                 except Learned as learned:
@@ -91,9 +107,17 @@ class Walker:
         return walks < self.walks and not self._over()
 
     def _together(self) -> None:
-        """The other walks, in other processes."""
+        """The other walks, in other processes, here or elsewhere."""
+        if self.cluster is None:
+            walks = walked(self, ALONE, self.workers, self._late)
+        else:
+            walks = self.cluster.walked(self, ALONE, self._late)
+        with closing(walks):
+            self._taken_in(walks)
+
+    def _taken_in(self, walks: Iterable[Walk | None]) -> None:
         verdict = self.explorer.verdict
-        for walk in walked(self, ALONE, self.workers, self._late):
+        for walk in walks:
             if walk is None or walk.full:
                 why = "a process of them has died" if walk is None else walk.full
                 verdict.incomplete = f"random walks, {why}"
@@ -164,6 +188,7 @@ class Walker:
     def _learn(self, learned: Learned) -> None:
         """Starts again: states are told apart in another way from here on."""
         verdict = self.explorer.verdict
+        self.lessons.append(Lesson.of(learned))
         self.explorer.system.learn(learned)
         self.explorer.defaults.again()
         self.ends.clear()

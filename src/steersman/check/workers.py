@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -70,7 +70,7 @@ class Walk(NamedTuple):
         system.raw_random |= self.raw[1]
 
 
-def walked(walker: Walker, first: int, workers: int, late: Callable[[], bool]) -> Iterator[Walk | None]:
+def walked(walker: Walker, first: int, workers: int, late: Callable[[], bool]) -> Generator[Walk | None, None, None]:
     """The walks from `first` on, in order; None where the process that had it has died. Ends when it is `late`."""
     context = multiprocessing.get_context("fork")
     pipes: list[Connection] = []
