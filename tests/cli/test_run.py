@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
-import stat
 import ssl
+import stat
 import subprocess
 import sys
 import time
