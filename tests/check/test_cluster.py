@@ -1,6 +1,6 @@
 """Walks on a Ray cluster find what one process finds. Without Ray most are skipped; `make test-ray` installs it."""
 
-import os
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -51,17 +51,25 @@ def test_without_a_cluster_it_is_said_how_to_start_one(monkeypatch):
 def cluster():
     """A cluster of this machine, started as a person does."""
     pytest.importorskip("ray")
-    command = [sys.executable, "-m", "ray.scripts.scripts"]
-    options = ["--num-cpus=2", "--include-dashboard=false", "--port=0", "--disable-usage-stats"]
-    done = subprocess.run([*command, "start", "--head", *options], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    address = done.stdout.partition("--address='")[2].partition("'")[0]
-    old = os.environ.get("RAY_ADDRESS")
-    os.environ["RAY_ADDRESS"] = address
-    yield address
-    if old is None:
-        del os.environ["RAY_ADDRESS"]
-    subprocess.run([*command, "stop", "--force"], capture_output=True, timeout=60)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
+    options = [
+        f"--port={address.partition(':')[2]}",
+        "--num-cpus=2",
+        "--include-dashboard=false",
+        "--disable-usage-stats",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", address)
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as head:
+            try:
+                assert any("Ray runtime started" in line for line in head.stdout)
+                yield address
+            finally:
+                head.terminate()
+                head.stdout.read()
 
 
 CASES = {

@@ -14,11 +14,11 @@ process, and where they have made none so far they are given up.
 from __future__ import annotations
 
 import multiprocessing
-import time
 from array import array
 from collections import deque
 from multiprocessing import connection
 from multiprocessing.connection import Connection
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.check.graph import Graph
@@ -217,7 +217,7 @@ class _Whole:
                 except (EOFError, ConnectionResetError):
                     each.gone = True
             most = self.explorer.bounds.max_seconds
-            if most is not None and not part.inbox and time.perf_counter() - self.start > most:
+            if most is not None and not part.inbox and perf_counter() - self.start > most:
                 raise _Lost(f"stopped after {most:g} s")
         return part.inbox.popleft()
 
