@@ -12,6 +12,14 @@ from steersman.check.watchdog import Watchdog
 from tests.check.models import writers
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """A test run in the background of a shell ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_it_waits_for_the_search_to_take_it():
     done = []
     with pytest.raises(KeyboardInterrupt), guard.held():
