@@ -63,7 +63,8 @@ GATES = {
     "10x3 writes": Gate(10, 3, {"by_write": True}, 10),
     "3x2 calls": Gate(3, 2, {}, None),
     "1x3 calls": Gate(1, 3, {}, None),
-    "1x2 lag": Gate(1, 2, {"by_write": True, "lag": 1, "crashes": 1, "conflicts": 1}, 60),
+    "1x2 lag": Gate(1, 2, {"lag": 1, "crashes": 1, "conflicts": 1}, 60),
+    "1x2 lag writes": Gate(1, 2, {"by_write": True, "lag": 1, "crashes": 1, "conflicts": 1}, 60),
 }
 
 

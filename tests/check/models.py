@@ -135,7 +135,7 @@ def programs(ops: tuple[str, ...], longest: int = 5) -> Any:
     return st.lists(instruction, min_size=1, max_size=longest).map(tuple)
 
 
-def program_scenario(table: list[tuple[Instruction, ...]], users: int = 0) -> sm.Scenario:
+def program_scenario(table: list[tuple[Instruction, ...]], users: int = 0, claims: bool = True) -> sm.Scenario:
     """One controller a program, over two ConfigMaps of which one is there."""
     w = sm.Scenario("programs")
     w.apply(config("a", v="0"))
@@ -145,6 +145,8 @@ def program_scenario(table: list[tuple[Instruction, ...]], users: int = 0) -> sm
         w.user("set", lambda c: c.patch(key("a"), {"data": {"v": "1"}}))
     if users > 1:
         w.user("remake", lambda c: (c.delete(key("a")), c.create(config("a", v="0"))))
+    if not claims:
+        return w
     w.always("never both one", lambda s: not (s[key("a")].data.v == "1" and s[key("b")].data.v == "1"))
     w.converges(lambda s: s[key("a")].data.v != "1").confluent()
     return w

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import steersman as sm
 from examples.check import false_ready, live_volumes, over_creation
+from steersman.check import explore
 from steersman.check.explore import Bounds, Explorer
 from steersman.check.follow import Follower
 from steersman.check.properties.names import EVERY
@@ -180,6 +181,55 @@ def test_sleep_changes_no_graph(table, users, bounds, switches):
     if every is not None:
         assert (some.size, some.labels, some.targets) == (every.size, every.labels, every.targets)
         assert (some.violated, some.ends) == (every.violated, every.ends)
+
+
+# -- factored: where a search finds that all is well, it is so in the whole graph ----------------------------------
+
+LAGGING = [
+    {"lag": 1},
+    {"lag": 2},
+    {"lag": 1, "crashes": 1},
+    {"lag": 1, "conflicts": 1},
+    {"lag": 1, "crashes": 1, "conflicts": 1},
+    {"lag": 1, "errors": 1},
+    {"lag": 1, "lost_replies": 1},
+]
+
+
+def proved_as_whole(make, bounds, limit):
+    """Compares a search that is tried as a factored one at once with the whole graph; whether it was one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explore, "FIRST_STATES", 0)
+        found = outcome(make(), limit=limit, **bounds)
+    proof = None if found is None else found.explorer.reducer.proof
+    if proof is None:
+        return False
+    whole = outcome(make(), limit=limit, switches={**WHOLE, "factored": False}, **bounds)
+    if whole is None:
+        return False
+    assert not found.explorer.verdict.violations and not whole.explorer.verdict.violations
+    assert found.ends == whole.ends
+    assert {proof.world(state).contents for state in range(len(proof.graph))} == set(whole.explorer.stores)
+    return True
+
+
+@pytest.mark.parametrize("bounds", [LAGGING[0], LAGGING[3]], ids=str)
+def test_factored_shows_the_same_stores(bounds):
+    assert proved_as_whole(MODELS["expectations"][0], bounds, 60_000)
+
+
+@LAW
+@given(
+    st.lists(programs(REMEMBERING), min_size=1, max_size=3), st.integers(0, 2), st.sampled_from(LAGGING), st.booleans()
+)
+def test_factored_changes_no_verdict_of_any_program(table, users, bounds, claims):
+    proved_as_whole(lambda: program_scenario(table, users, claims), bounds, 1_500)
+
+
+@LAW
+@given(st.lists(spawners(), min_size=1, max_size=2), st.sampled_from(LAGGING))
+def test_factored_changes_no_verdict_where_names_are_generated(table, bounds):
+    proved_as_whole(lambda: spawning(table), bounds, 1_500)
 
 
 def copying(name, source, target, **attributes):

@@ -7,7 +7,7 @@ from typing import Any
 
 from steersman.check.options import BY_NAME as OPTIONS
 from steersman.check.options import CUTTING, chosen
-from steersman.kernel.faults import BY_NAME
+from steersman.kernel.faults import BY_NAME, EVENTS
 
 
 @dataclass(slots=True, init=False)
@@ -52,3 +52,15 @@ class Bounds:
             if value is not None:
                 out[OPTIONS[name].shown] = value
         return out
+
+    def calm(self, faulty: bool, states: int) -> Bounds:
+        """Those of a search that this one is compared with: without lag and faults, or (not `faulty`) with whole
+        reconciles, and with no more states."""
+        return Bounds(
+            atomic=self.atomic or not faulty,
+            by_write=self.by_write and faulty,
+            max_states=states,
+            max_seconds=self.max_seconds,
+            max_memory=self.max_memory,
+            **{name: self.faults[name] for name in EVENTS},
+        )

@@ -90,6 +90,8 @@ def _checked(scenario: Scenario, options: dict[str, Any]) -> Verdict:
     progress = None if session is None else session.progress
     bounds = Bounds(**split(values, BOUNDS))
     switches = {**split(values, REDUCTION), **split(values, CLAIMS)}
+    if session is not None and session.picturing:
+        switches["factored"] = False  # a picture shows worlds
     walking = (values["walks"], values["seed"], _strategy(values), values["workers"])
     cluster = None
     if values["engine"] is not None and schedule is None:

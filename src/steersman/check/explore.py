@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -21,13 +22,14 @@ from steersman.check.part import Listener, Waiting
 from steersman.check.properties import convergence
 from steersman.check.properties.judge import TIME, Judge
 from steersman.check.properties.removals import Removals
+from steersman.check.proved import FIRST_STATES, prove
 from steersman.check.reduce.lazy import Lazy
 from steersman.check.reduce.paths import in_calls
 from steersman.check.reduce.reducer import Reducer
 from steersman.check.scenario import Property, Scenario, State, judge
 from steersman.check.sets import Backwards
 from steersman.check.spread import ENOUGH_VIOLATIONS, NOWHERE, Anew, again, ready, spread
-from steersman.check.verdict import Verdict, Violation, ending_differently, plural, said
+from steersman.check.verdict import Verdict, Violation, ending_differently, plural, said, unproved
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.faults import EVENTS, FAULTY
 from steersman.kernel.fingerprint import fingerprint
@@ -63,6 +65,7 @@ class Explorer:
         sleep: bool = True,
         symmetry: bool = True,
         lazy: bool = True,
+        factored: bool = True,
         twice: bool = True,
         without: Iterable[str] = (),
         comparing: bool = True,
@@ -81,22 +84,11 @@ class Explorer:
         self._faulty = not comparing or bool(self.bounds.lag or any(faults))
         self._switches: dict[str, Any] = {"read_memo": read_memo, "write_memo": write_memo, "canonical": canonical}
         reductions = {"settle": settle, "clusters": clusters, "sleep": sleep, "symmetry": symmetry, "lazy": lazy}
-        self._switches |= reductions | {"recall": recall}
+        self._switches |= reductions | {"recall": recall, "factored": factored}
         self.progress = progress
         self.write_memo = write_memo
-        backwards = Backwards(dict.fromkeys([*scenario.controllers().values(), *scenario.newer.values()]))
-        self.system: System = scenario.system(
-            canonical=canonical,
-            write_memo=write_memo,
-            lag=self.bounds.lag,
-            trees=self.bounds.trees,
-            budgets=self.bounds.faults,
-            atomic=self.bounds.atomic,
-            by_write=self.bounds.by_write,
-            twice=twice,
-            memo=read_memo,
-            vary=backwards if len(backwards) else nullcontext,
-        )
+        self.new_system = partial(_system, scenario, self.bounds, canonical, write_memo, read_memo, twice)
+        self.system = self.new_system()
         self.system.reexec.recall = recall if read_memo else None
         self.verdict = Verdict(scenario.name, bounds=self.bounds.shown(), claimed=bool(scenario.properties))
         self._memory = memory.limit(self.bounds.max_memory)
@@ -111,6 +103,7 @@ class Explorer:
         memos = {"read-set memo": read_memo, "write memo": write_memo, "canonical form": canonical}
         self._memos = tuple([name for name, on in memos.items() if on])
         self.verdict.reductions = (*self._memos, *self.reducer.names)
+        self._may_prove = factored and workers == 1
         self.graph = Graph()
         self._always = [p for p in scenario.properties if p.kind == "always"]
         self._judged: dict[int, bool] = {}
@@ -136,7 +129,8 @@ class Explorer:
                     self._begin_again([v for v in verdict.violations if v.kind == "finding"])
                     continue
                 self._count(start)
-                self._judge()
+                if self.reducer.proof is None:
+                    self.judge()
                 break
             except Anew:
                 self._begin_again([v for v in verdict.violations if v.kind == "finding"])
@@ -156,7 +150,7 @@ class Explorer:
                 break
         verdict.seconds = perf_counter() - start
         verdict.cut = bool(verdict.incomplete)
-        verdict.incomplete = verdict.incomplete or self.unproved()
+        verdict.incomplete = verdict.incomplete or unproved(self.system)
         return verdict
 
     def _begin_again(self, violations: list[Violation]) -> None:
@@ -173,15 +167,6 @@ class Explorer:
     def _ways(self, state: int, cycle: Sequence[Action] = ()) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
         """The way to rest in a state, and a cycle from there, as steps of the whole graph."""
         return self.reducer.unfolded(self.scenario.world(self.system), self.graph.path(state), cycle, True)
-
-    def unproved(self) -> str:
-        """Why a finished search is none: what depends on the raw time or on chance was seen once, not in every way."""
-        system = self.system
-        if system.raw_time:
-            return f"{', '.join(sorted(system.raw_time))} reads the raw time; use c.after"
-        if system.raw_random:
-            return f"{', '.join(sorted(system.raw_random))} draws random numbers: one outcome was explored"
-        return ""
 
     def reads(self) -> tuple[str, ...]:
         """What was learned about caches: see `Verdict.reads`."""
@@ -239,6 +224,11 @@ class Explorer:
             if len(verdict.violations) >= ENOUGH_VIOLATIONS:
                 verdict.incomplete = f"stopped after {len(verdict.violations)} violations"
                 break
+            if self._may_prove and len(graph) >= FIRST_STATES:
+                self._may_prove = False
+                if prove(self, start):
+                    queue.clear()
+                    break
             if queue[0][1] != verdict.depth:
                 verdict.depth = queue[0][1]
                 self.reducer.deeper()
@@ -383,7 +373,7 @@ class Explorer:
 
     # -- the judgement -------------------------------------------------------------------------------------------
 
-    def _judge(self) -> None:
+    def judge(self) -> None:
         """Convergence, livelock and confluence, from the recurrences of the graph, and the properties out of the box
         at rest; of a search that was cut short only what is at rest for good."""
         violations, graph = self.verdict.violations, self.graph
@@ -417,7 +407,7 @@ class Explorer:
             if recurrence.terminal:
                 self.ways.append(way)
         worth = self._faulty or not (confluent or self.bounds.atomic)
-        if worth and self.comparing and not (violations or self.unproved()):
+        if worth and self.comparing and not (violations or unproved(self.system)):
             violations += self.defaults.compared(self, self._faulty)
 
     def unfolded(self, path: Sequence[Action], at_rest: bool) -> tuple[Action, ...]:
@@ -427,14 +417,7 @@ class Explorer:
     def undisturbed(self, faulty: bool) -> Explorer | None:
         """A finished search of the same scenario without lag and faults, or (not `faulty`) with whole reconciles; None
         when it is larger than this one, or breaks something itself."""
-        bounds = Bounds(
-            atomic=self.bounds.atomic or not faulty,
-            by_write=self.bounds.by_write and faulty,
-            max_states=max(LEAST_UNDISTURBED, len(self.graph) + 1),
-            max_seconds=self.bounds.max_seconds,
-            max_memory=self.bounds.max_memory,
-            **{name: self.bounds.faults[name] for name in EVENTS},
-        )
+        bounds = self.bounds.calm(faulty, max(LEAST_UNDISTURBED, len(self.graph) + 1))
         calm = Explorer(self.scenario, bounds, **self._switches, comparing=False)
         return calm if calm.run().holds and calm.verdict.complete else None
 
@@ -480,6 +463,8 @@ class Explorer:
 
     def world_of(self, state: int) -> World:
         """The world of a state of the graph."""
+        if self.reducer.proof is not None:
+            return self.reducer.proof.world(state)
         world = self.scenario.world(self.system)
         self.reducer.settle(world)
         for action in self.graph.path(state):
@@ -498,3 +483,13 @@ class Explorer:
             if recurrence.terminal and not recurrence.writes:
                 seen.setdefault(self.graph.stores[recurrence.states[0]], recurrence.states[0])
         return [self.state_at(number) for number in seen.values()]
+
+
+def _system(scenario: Scenario, bounds: Bounds, canonical: bool, write_memo: bool, memo: bool, twice: bool) -> System:
+    """The system of a search: nothing is known of it yet."""
+    backwards = Backwards(dict.fromkeys([*scenario.controllers().values(), *scenario.newer.values()]))
+    vary = backwards if len(backwards) else nullcontext
+    granularity = {"atomic": bounds.atomic, "by_write": bounds.by_write}
+    views = {"lag": bounds.lag, "trees": bounds.trees, "budgets": bounds.faults}
+    options = {"twice": twice, "memo": memo, "vary": vary, **granularity, **views}
+    return scenario.system(canonical=canonical, write_memo=write_memo, **options)

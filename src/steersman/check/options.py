@@ -72,6 +72,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("sleep", bool, True, REDUCTION, "Execute steps that commute in both orders."),
     Option("symmetry", bool, True, REDUCTION, "Tell states apart that differ in generated names only."),
     Option("lazy", bool, True, REDUCTION, "Deliver events to caches in every mixture, not when their controller acts."),
+    Option("factored", bool, True, REDUCTION, "Mix what controllers do by themselves between two changes, too."),
     Option("from_", str, None, HOST, "Start from a real state: FILE.sktrace@TIME, or a kubeconfig (only read)."),
     Option("workers", int, 1, HOST, "Processes that search, or walk.", 1),
     Option("engine", str, None, HOST, "Who walks: ray, a cluster that is there, or ray://HOST:PORT (default: here)."),

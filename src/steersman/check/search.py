@@ -19,7 +19,7 @@ from steersman.check.scenario import Property, State, judge
 from steersman.check.shrink import minimise, replay
 from steersman.check.spread import ENOUGH_VIOLATIONS
 from steersman.check.strategies import Draw, Strategy
-from steersman.check.verdict import Verdict, Violation, ending_differently, said
+from steersman.check.verdict import Verdict, Violation, ending_differently, said, unproved
 from steersman.check.workers import Lesson, Walk, walked
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY
@@ -88,7 +88,7 @@ class Walker:
         except FAILURES as error:
             verdict.failed, verdict.incomplete = error, FAILED
         if verdict.incomplete == "random walks":
-            verdict.incomplete = self.explorer.unproved() or "random walks"
+            verdict.incomplete = unproved(self.explorer.system) or "random walks"
         verdict.reads = self.explorer.reads()
         self.explorer.ways.extend([self._in_calls(way) for way in self.ends.values()])
         self._count()

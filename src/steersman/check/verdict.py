@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steersman.check.ends import End
     from steersman.check.picture import Picture
     from steersman.check.story import Story
+    from steersman.kernel.system import System
 
 
 @dataclass(slots=True)
@@ -235,3 +236,12 @@ def ending_differently(ways: Sequence[Sequence[Action]]) -> Violation:
     """The violation of confluence; `ways`: one to each end."""
     message = f"fair runs end in {len(ways)} different states"
     return Violation("confluence", "confluence", message, tuple(ways[0]), other=tuple(ways[1]))
+
+
+def unproved(system: System) -> str:
+    """Why a finished search is none: what depends on the raw time or on chance was seen once, not in every way."""
+    if system.raw_time:
+        return f"{', '.join(sorted(system.raw_time))} reads the raw time; use c.after"
+    if system.raw_random:
+        return f"{', '.join(sorted(system.raw_random))} draws random numbers: one outcome was explored"
+    return ""

@@ -446,7 +446,7 @@ class World:
         self.events.append(event)
         gk = (event.key.group, event.key.kind)
         if self.system.caches:
-            self._lag_behind(event, gk, before)
+            self._lag_behind(event, before)
         else:
             for loop in self.system.listeners(gk):
                 if self.rare is None or loop not in self.rare.down:
@@ -458,30 +458,33 @@ class World:
                 self.components[index] = component.on_event(self.components[index], event)
         return event
 
-    def _lag_behind(self, event: Event, gk: GK, before: Store) -> None:
-        """Every cached view of this kind falls one event behind; one that is too far behind gets its oldest. Who
-        listens to a kind without reading it through a cache (the garbage collector) hears of it at once: that its
-        work may wait on the queue is delay enough."""
-        lag = self.system.lag
-        for loop, kinds in enumerate(self.system.informers):
-            if self.is_down(loop):
-                continue
-            if gk not in kinds:
-                self.tell(loop, event)
-                continue
-            place = (loop, gk)
-            view = self.views.get(place)
-            if view is None and not lag:
-                self.tell(loop, event)
-            else:
-                view = (self.system.view() if view is None else view).behind(event, before)
-                self.views = {**self.views, place: view}
-                late = None if view.how else view.late(event.key, lag)
-                if late is not None:
-                    self.deliver(loop, late)
-            stalled = self.views.get((loop, STALLED))
-            if stalled is not None:
-                self.views = {**self.views, (loop, STALLED): stalled.behind(event, before)}
+    def _lag_behind(self, event: Event, before: Store) -> None:
+        """Every cached view of this kind falls one event behind."""
+        for loop in range(len(self.system.informers)):
+            if not self.is_down(loop):
+                self.hear(loop, event, before)
+
+    def hear(self, loop: int, event: Event, before: Store) -> None:
+        """Something happened: the view of a controller falls behind; one that is too far behind gets its oldest event.
+        Who listens to a kind without reading it through a cache (the garbage collector) hears of it at once: that its
+        work may wait on the queue is delay enough. `before`: the store as it was before the event."""
+        lag, gk = self.system.lag, (event.key.group, event.key.kind)
+        if gk not in self.system.informers[loop]:
+            self.tell(loop, event)
+            return
+        place = (loop, gk)
+        view = self.views.get(place)
+        if view is None and not lag:
+            self.tell(loop, event)
+        else:
+            view = (self.system.view() if view is None else view).behind(event, before)
+            self.views = {**self.views, place: view}
+            late = None if view.how else view.late(event.key, lag)
+            if late is not None:
+                self.deliver(loop, late)
+        stalled = self.views.get((loop, STALLED))
+        if stalled is not None:
+            self.views = {**self.views, (loop, STALLED): stalled.behind(event, before)}
 
 
 def _value(reply: Reply) -> Any:

@@ -56,6 +56,10 @@ class Judge:
         self._told.clear()
         self._seen.clear()
 
+    def anew(self) -> Judge:
+        """One of the same properties that has judged nothing yet."""
+        return Judge(self.off)
+
     def told(self, name: str) -> None:
         """A claim of the scenario's own has said the same."""
         self._told.add(name)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from steersman.check.graph import Graph
 from steersman.check.reduce.changes import Change, Log
 from steersman.check.reduce.clusters import Clusters
+from steersman.check.reduce.factored import Factored
 from steersman.check.reduce.lazy import Lazy
 from steersman.check.reduce.paths import Way
 from steersman.check.reduce.settle import Settler
@@ -45,6 +46,8 @@ class Reducer:
         self.settler = Settler(system, self.log, portable) if settle and Settler.suits(system) else None
         self.sleeper = Sleeper(system, self.log) if sleep and Sleeper.suits(system) else None
         self.lazy = Lazy(system, self.settle) if lazy and Lazy.suits(system) else None
+        self.proof: Factored | None = None
+        """A factored search that found that all is well: it stands in the place of this one's."""
         self.known: dict[int, int] = {}
         """The state that a world led to, by its fingerprint before anything was settled in it."""
         self.rounds = 0
@@ -54,6 +57,8 @@ class Reducer:
     @property
     def names(self) -> tuple[str, ...]:
         """The reductions in force."""
+        if self.proof is not None:
+            return ("factored",)
         parts = {"settle": self.settler, "clusters": self.clusters, "sleep": self.sleeper}
         names = [name for name, part in parts.items() if part is not None]
         if self.lazy is not None:
@@ -199,7 +204,7 @@ class Reducer:
 
     def neglected(self, graph: Graph) -> list[int]:
         """States of a finished graph that are to be expanded in full: see `Clusters.neglected`."""
-        return self.clusters.neglected(graph) if self.clusters else []
+        return self.clusters.neglected(graph) if self.clusters and self.proof is None else []
 
     def looked(self) -> list[Action]:
         """The steps of the reconcile that was looked at last."""
@@ -213,6 +218,8 @@ class Reducer:
 
     def verified(self, graph: Graph) -> bool:
         """Whether everything that was left out in a finished graph might be. If not, search again."""
+        if self.proof is not None:
+            return True
         self.rounds += 1
         unsafe = self.settler is not None and self.settler.unsafe(graph, self.rounds)
         if self.clusters is not None:
@@ -241,6 +248,8 @@ class Reducer:
     ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
         """A path through the reduced graph, and a cycle from its end, as steps of the whole graph. `at_rest`: what was
         left out on the way is taken at its end."""
+        if self.proof is not None:
+            return self.proof.way(path), ()
         if self.settler is None and not self.system.by_write:
             return tuple(path), tuple(cycle)
         way = Way(first, self.settle)
