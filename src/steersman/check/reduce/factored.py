@@ -6,12 +6,13 @@ states that it may be in by now (`inner`). Inner steps of different controllers 
 from each set is a world that can be reached, and every world that can be reached is such a choice: the graph of these
 states shows the same stores, and the same ends. A transition is a change of the store, or a fault.
 
-That is judged only where it is simple. The graph must have no cycle (then every run changes the store a limited number
-of times), and what a controller does once all its events are delivered must come to an end without a write; then fair
-runs come to rest, in the states in which every controller has a member with nothing left to do. Anything else raises
-`Unfit`, and so does whatever makes steps depend on each other in other ways: webhooks, names drawn again, writes
-that may change nothing but a time. Timers ring at any time. Then,
-and where anything is violated, the graph of worlds is searched on: this only ever finds that all is well.
+That is judged only where it is simple. No fair run may stay in a cycle of the graph (`fairness`), so that every run
+changes the store a limited number of times, and what a controller does once all its events are delivered must come to
+an end without a write; then fair runs come to rest, in the states in which every controller has a member with nothing
+left to do. Anything else raises `Unfit`, and so does whatever makes steps depend on each other in other ways: webhooks,
+names that are drawn again. Then, and where anything is violated, the graph of worlds is searched on: this only ever
+finds that all is well. Where there are timers a few more stores may show than in the graph of worlds: a write may, or
+may not, find the time changed that stands in it.
 """
 
 from __future__ import annotations
