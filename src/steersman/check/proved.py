@@ -19,8 +19,6 @@ FIRST_STATES: Final = 5_000
 """States of a search before it is tried: a smaller one is done in a second, and shows every step."""
 SHARE: Final = 0.5
 """Of the seconds of a search that has a limit: the rest is for going on."""
-LOOK_EVERY: Final = 32
-"""States between two looks at the clock and at memory."""
 PARTS: Final = ("system", "graph", "removed", "defaults", "ways")
 """What of an explorer the trial has its own of."""
 
@@ -64,8 +62,6 @@ def _searched(explorer: Explorer, start: float) -> Factored | None:
         return seen[place]
 
     def stop(states: int) -> bool:
-        if states % LOOK_EVERY:
-            return False
         late = bounds.max_seconds is not None and time.perf_counter() - start > SHARE * bounds.max_seconds
         many = bounds.max_states is not None and states >= bounds.max_states
         return late or many or bool(explorer.look(lambda: None))
@@ -74,7 +70,7 @@ def _searched(explorer: Explorer, start: float) -> Factored | None:
     while Factored.suits(explorer.system):
         factored = Factored(explorer.system, explorer.scenario.world(explorer.system), good, stop, timers)
         try:
-            if not factored.run():
+            if not factored.run() or len(factored.graph) > (bounds.max_states or len(factored.graph)):
                 return None
             break
         except Learned as learned:

@@ -37,8 +37,8 @@ from steersman.kernel.world import World
 
 FAULTS: Final = frozenset(["crash", "conflict", "error", "throttle", "timeout", "lose-reply"])
 """Faults that befall one controller: others move views in other ways, or the clock."""
-MAX_INNER: Final = 500_000
-"""Inner states after which it is given up: a minute or two, and about 1.5 GB."""
+LOOK_EVERY: Final = 32
+"""States between two looks at the clock and at memory."""
 RESTING: Final = "rest"
 """The operation of the step, which is none, to a state in which nobody has anything left to do."""
 
@@ -90,7 +90,7 @@ class Factored:
         self.system = system
         self.graph = Proven()
         self.removed = Removals()
-        self.inner = Inner(system, timers)
+        self.inner = Inner(system, timers, lambda: stop(0))
         self._first, self._good, self._stop = first, good, stop
         self._draw = system.draw
         self._edges: dict[Action, Edge] = {}
@@ -129,14 +129,10 @@ class Factored:
             parts = tuple([self.inner.closed(loop, [self._start[loop]]) for loop in loops])
             self._add(Spot(parts, world.budgets, world.users, self._bare(world)), NONE, Action("start", "", NO_KEY))
             while self._queue:
-                if (
-                    len(self.inner.worlds) > MAX_INNER
-                    or self._stop(len(self.graph))
-                    or system.reexec.findings
-                    or system.horizon is not None
-                ):
+                number = self._queue.popleft()
+                if number % LOOK_EVERY == 0 and self._stop(len(self.graph)):
                     return False
-                if not self._expand(self._queue.popleft()):
+                if system.reexec.findings or system.horizon is not None or not self._expand(number):
                     return False
             return self._ends()
         finally:

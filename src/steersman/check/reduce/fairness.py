@@ -127,6 +127,7 @@ class _Own:
         if which in self._known:
             return
         self._known.add(which)
+        self.inner.look()
         for number in self.inner.sets[which].members:
             node, steps = self._node(which, number), self.inner.steps(number, self.loop)
             self._steps[node] += [(action, self._node(which, target), None) for action, target in steps.inner]

@@ -11,7 +11,7 @@ one was found out once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from steersman.check.reduce.lineage import Lineage, Timers, Unfit
@@ -25,6 +25,10 @@ from steersman.kernel.system import System
 from steersman.kernel.transition import apply, enabled
 from steersman.kernel.world import World
 
+MAX_INNER: Final = 500_000
+"""Inner states after which it is given up: a minute or two, and about 1.5 GB."""
+LOOK_EVERY: Final = 256
+"""Inner states between two looks at the clock and at memory."""
 NO_CHANGE: Final = -1
 
 
@@ -77,11 +81,12 @@ class Possible(NamedTuple):
 class Inner:
     """The inner states of all controllers of one system."""
 
-    def __init__(self, system: System, timers: bool) -> None:
+    def __init__(self, system: System, timers: bool, stop: Callable[[], bool]) -> None:
         self.system = system
         self.worlds: list[World] = []
         self.sets: list[Possible] = []
         self.changes: list[Change] = []
+        self._stop = stop
         self.timers = timers
         """There are timers, which ring at any time."""
         self._prints: list[int] = []
@@ -127,9 +132,16 @@ class Inner:
         found = self._ids.get(place)
         if found is None:
             found = self._ids[place] = len(self.worlds)
+            if found % LOOK_EVERY == 0:
+                self.look()
             self.worlds.append(world)
             self._prints.append(canonical)
         return found
+
+    def look(self) -> None:
+        """Raises `Unfit` when there are too many, or there is no time or memory left."""
+        if len(self.worlds) > MAX_INNER or self._stop():
+            raise Unfit("it has grown too large")
 
     def print_of(self, number: int) -> int:
         """The fingerprint of an inner state."""
