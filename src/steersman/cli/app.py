@@ -1,6 +1,7 @@
 """The command line: one verb a file. Each verb imports what it needs when it runs, so that help is quick.
 
-A new verb is one function with typer's annotations in a file of its name, and its name in VERBS.
+A new verb is one function with typer's annotations (or, for a verb with verbs of its own, one `typer.Typer`) in a file
+of its name, and its name in VERBS.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import importlib.util
 import sys
 from importlib.metadata import version
 
-VERBS = ("check", "inspect", "simulate", "record", "run", "demo")
+VERBS = ("check", "inspect", "simulate", "record", "trace", "run", "demo")
 ABOUT = "A control plane you can check, simulate and run."
 
 
@@ -46,5 +47,8 @@ def _main() -> None:
     for verb in VERBS:
         if importlib.util.find_spec(f"steersman.cli.{verb}") is not None:
             function = getattr(importlib.import_module(f"steersman.cli.{verb}"), verb)
-            app.command(verb)(function)
+            if isinstance(function, typer.Typer):  # a verb with verbs of its own
+                app.add_typer(function, name=verb)
+            else:
+                app.command(verb)(function)
     app()

@@ -8,7 +8,6 @@ delete their bearers); and a deletion has no grace, since what a trace records i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -19,11 +18,11 @@ from steersman.kernel.value import Frozen
 from steersman.trace.gvk import GVK, TEMPLATE_PATHS
 from steersman.trace.recording import Trace
 from steersman.trace.sanitize import sanitize
+from steersman.trace.templates import find, template_paths
 
 MANAGER: Final = "simkube"
 KWOK_TAINT: Final = "kwok-provider"
 """The taint of nodes that only virtual pods may use; SimKube's pods tolerate it."""
-_INDEX: Final = re.compile(r"[0-9]{1,9}")
 TOLERATION: Final = {"key": KWOK_TAINT, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -74,7 +73,7 @@ def script_of(trace: Trace, kinds: Kinds, *, tolerate_kwok: bool = False) -> Scr
         for obj in event.applied:
             kind = known(obj)
             if kind is not None:
-                request = _apply(obj, kind, _template_paths(trace, obj) if tolerate_kwok else ())
+                request = _apply(obj, kind, template_paths(trace, obj) if tolerate_kwok else ())
                 applied.setdefault(GVK.of(obj), {})[request.key] = None
                 requests.append(request)
         for obj in event.deleted:
@@ -109,34 +108,13 @@ def _apply(obj: Mapping[str, Any], kind: Kind, paths: Iterable[str]) -> Request:
     if not kind.namespaced:
         body["metadata"].pop("namespace", None)
     for path in paths:
-        for template in _at(body, path.split("/")[1:]):
+        for template in find(body, path):
             _tolerate(template)
     for path in TEMPLATE_PATHS.get(GVK.of(obj), ()):
-        for template in _at(body, path.split("/")[1:]):
+        for template in find(body, path):
             _run_as(template)
     # What a recorded cluster had is not to be stopped by a conflict over a field.
     return Request("apply", _key(obj, kind), body, manager=MANAGER, options=Frozen(force=True))
-
-
-def _template_paths(trace: Trace, obj: Mapping[str, Any]) -> tuple[str, ...]:
-    gvk = GVK.of(obj)
-    tracked = trace.config.get(str(gvk))
-    return TEMPLATE_PATHS.get(gvk, ()) if tracked is None else tracked.template_paths(gvk)
-
-
-def _at(value: Any, steps: list[str]) -> Iterable[Any]:
-    """What a JSON pointer (RFC 6901; `*` for every element of an array) finds."""
-    if not steps:
-        yield value
-        return
-    step = steps[0].replace("~1", "/").replace("~0", "~")
-    if step == "*" and isinstance(value, list):
-        for item in value:
-            yield from _at(item, steps[1:])
-    elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
-        yield from _at(value[int(step)], steps[1:])
-    elif isinstance(value, dict) and step in value:
-        yield from _at(value[step], steps[1:])
 
 
 def _run_as(template: Any) -> None:
