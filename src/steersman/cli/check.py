@@ -113,6 +113,13 @@ def _run(
     except (ScenarioError, ScheduleError, ControllerError) as error:
         _tell(str(error))
         code = FAULTY
+    except BrokenPipeError:
+        raise  # nobody reads it any more
+    except OSError as error:
+        _tell(
+            f"the output could not be written: {error.strerror}; what was found is in the reports that were asked for"
+        )
+        code = FAULTY
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:

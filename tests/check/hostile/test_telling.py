@@ -1,10 +1,14 @@
 """What is told: hostile names, reports that cannot be written, options that are not heeded."""
 
+import subprocess
+import sys
+
 import pytest
 
 import steersman as sm
+from steersman.check.report.cause import CauseError, place, slice_of
 from steersman.check.verdict import UNSEEN, plain
-from tests.check.command import scenario
+from tests.check.command import HEAD, scenario
 
 
 def test_what_steers_a_terminal_is_shown():
@@ -64,3 +68,37 @@ def test_a_check_that_failed_is_an_error_in_junit(run, tmp_path):
     assert code == 2 and "ZeroDivisionError" in err and "BOUNDED" in out
     text = (tmp_path / "j.xml").read_text()
     assert 'errors="1"' in text and "<error" in text and "division by zero" in text
+
+
+def test_an_output_that_cannot_be_written_is_no_verdict(tmp_path):
+    (tmp_path / "odd.py").write_text(HEAD + scenario())
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "steersman", "check", "odd.py", "--junit", "j.xml"]
+        done = subprocess.run(
+            words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr and "No space left" in done.stderr
+    assert (tmp_path / "j.xml").exists()
+
+
+class Makes(sm.Controller):
+    kind = "v1/ConfigMap"
+
+    def reconcile(self, c, key):
+        if key.name == "a" and c.get(sm.Key("", "ConfigMap", "default", "b")) is None:
+            c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "default"}})
+        if key.name == "b" and not c.get(key).data["x.y"]:
+            c.patch(key, {"data": {"x.y": "1"}})
+
+
+def test_why_a_field_is_as_it_is_is_told_of_that_field():
+    w = sm.Scenario("made")
+    w.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    w.run(Makes)
+    w.always("no y", lambda s: all(not obj.data["x.y"] for obj in s.list("v1/ConfigMap")))
+    story = sm.check(w).violations[0].story
+    with pytest.raises(CauseError, match="nobody changes it"):
+        slice_of(story, place(story, "ConfigMap/b.data.never"))
+    assert slice_of(story, place(story, "ConfigMap/b.data.x.y"))[-1] is story.steps[-1]  # data was not there before
+    assert slice_of(story, place(story, "ConfigMap/b.metadata.name"))[-1].changes[0].sign == "+"

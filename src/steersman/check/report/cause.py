@@ -8,7 +8,7 @@ slice of a change is everything that can be reached that way, across controllers
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from steersman.check.story import Step, Story
 from steersman.kernel.object import Key
@@ -34,16 +34,30 @@ class Place(NamedTuple):
         for change in step.changes:
             if change.key != self.key:
                 continue
-            if not self.field or change.sign != "~":
+            if not self.field:
                 return True
-            if any(_within(path, self.field) for path, _, _ in change.fields()):
+            old, new = [None if obj is None else _held(obj.value, self.field) for obj in (change.old, change.new)]
+            if old != new:
                 return True
         return False
 
 
-def _within(path: str, field: str) -> bool:
-    """Whether a path is that of a field or of something in it."""
-    return path == field or (path.startswith(field) and path[len(field)] in ".[")
+def _held(value: Any, field: str) -> Any:
+    """What a value holds at a path such as `spec.args[0]`; None where there is nothing. Names may have dots in them."""
+    if not field:
+        return value
+    if isinstance(value, list):
+        number, _, rest = field.removeprefix("[").partition("]")
+        within = field[0] == "[" and number.isdecimal() and int(number) < len(value)
+        return _held(value[int(number)], rest.removeprefix(".")) if within else None
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            rest = field[len(name) :]
+            if name and field.startswith(name) and (not rest or rest[0] in ".["):
+                found = _held(inner, rest.removeprefix("."))
+                if found is not None:
+                    return found
+    return None
 
 
 def place(story: Story, text: str) -> Place:
