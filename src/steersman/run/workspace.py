@@ -107,6 +107,22 @@ class Shared:
     """The certificate that aggregated API servers know this one by, and who signed it."""
 
 
+class _Life:
+    """How far a workspace is, for its checks of health, which must not keep it."""
+
+    def __init__(self, stopping: Callable[[], bool]) -> None:
+        self.started = self.stopped = False
+        self._stopping = stopping
+
+    def uninformed(self) -> str:
+        """Why nobody follows the objects yet; "" as soon as the controllers have seen them all."""
+        return "" if self.started else "the controllers and watches of this workspace have not started"
+
+    def ending(self) -> str:
+        """Why nobody is to be sent here any more."""
+        return "process is shutting down" if self.stopped or self._stopping() else ""
+
+
 class Workspace:
     """See the module's text. All methods are called from the event loop's thread."""
 
@@ -120,7 +136,8 @@ class Workspace:
         self.heads.questions.asking = Hooks()
         self.loaded = (self.heads.store.rev, sum(1 for _ in self.heads.store.objects()))
         """Revision and number of objects at the start."""
-        checks = {STORAGE: self.heads.trouble, INFORMED: self._uninformed, SHUTDOWN: self._ending}
+        life = self._life = _Life(self._shared.stopping)
+        checks = {STORAGE: self.heads.trouble, INFORMED: life.uninformed, SHUTDOWN: life.ending}
         auditor = None if shared.audit is None else Auditor(*shared.audit[:2], self.heads.now, shared.audit.workspace)
         self.app = App(self.heads, shared.tokens, checks, self.heads.numbers, shared.streams, auditor)
         self.app.aggregator.front = shared.front[0] if shared.front is not None else None
@@ -131,15 +148,6 @@ class Workspace:
         drivers = {**OUTSIDE, **shared.drivers}
         components = _components(shared.without, shared.stages)
         self._loops = Loops(self.heads, loops, components, drivers, concerns=CONCERNS, crew=shared.crew)
-        self._started = False
-        self._stopped = False
-
-    def _uninformed(self) -> str:
-        """Why nobody follows the objects yet; "" as soon as the controllers have seen them all."""
-        return "" if self._started else "the controllers and watches of this workspace have not started"
-
-    def _ending(self) -> str:
-        return "process is shutting down" if self._stopped or self._shared.stopping() else ""
 
     async def open(self) -> None:
         """Begins to write, and makes what every cluster has and this one lacks."""
@@ -161,16 +169,16 @@ class Workspace:
         """Starts the controllers of a workspace that clients reach at `url`."""
         self.app.url = url
         self._loops.start()
-        self._started = True
+        self._life.started = True
         self._aggregating = asyncio.get_running_loop().create_task(self.app.aggregator.run())
 
     async def stop(self) -> None:
         """Ends the controllers; reconciles in flight may end within `GRACE_SECONDS`."""
-        self._stopped = True
+        self._life.stopped = True
         if self._aggregating is not None:
             self._aggregating.cancel()
             await asyncio.gather(self._aggregating, return_exceptions=True)
-        if self._started:
+        if self._life.started:
             for name in await asyncio.to_thread(self._loops.stop, GRACE_SECONDS):
                 log.warning("%s did not stop within %.0f s and is left behind", name, GRACE_SECONDS)
 
