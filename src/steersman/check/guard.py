@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from steersman.api.controller import ControllerError, place_of
 from steersman.check.mistake import ScenarioError
 
+T = TypeVar("T")
 FAILED: Final = "a function of the scenario failed"
 """`Verdict.incomplete` after one of these; what was found until then is told all the same."""
 FAILURES: Final = (ScenarioError, ControllerError)
@@ -26,40 +27,44 @@ class Stuck(BaseException):
     """Raised in a function that never returns. Not an Exception: it must not be caught there."""
 
 
+@contextmanager
+def _being(table: dict[int, T], what: T) -> Iterator[None]:
+    """Says of this thread what it is doing, and then again what it did before."""
+    thread = threading.get_ident()
+    outer = table.get(thread)
+    table[thread] = what
+    try:
+        yield
+    finally:
+        if outer is None:
+            table.pop(thread, None)
+        else:
+            table[thread] = outer
+
+
 def guarded(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function; whoever watches this thread sees that it runs. Raises `ScenarioError` when it was stopped."""
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        thread = threading.get_ident()
-        outer = running.get(thread)
-        running[thread] = (what, next(_calls))
-        try:
-            return function(*args, **named)
-        except Stuck as stuck:
-            raise ScenarioError(f"{what} {stuck}") from None
-        except (Exception, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            if type(error).__module__.startswith("steersman."):
-                raise  # ours: what was asked for, not what failed
-            raise ScenarioError(f"{what} raised {type(error).__name__}: {error} ({place_of(error)})") from None
-        finally:
-            running[thread] = outer
+        with _being(running, (what, next(_calls))):
+            try:
+                return function(*args, **named)
+            except Stuck as stuck:
+                raise ScenarioError(f"{what} {stuck}") from None
+            except (Exception, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                if type(error).__module__.startswith("steersman."):
+                    raise  # ours: what was asked for, not what failed
+                raise ScenarioError(f"{what} raised {type(error).__name__}: {error} ({place_of(error)})") from None
 
     return call
 
 
-@contextmanager
-def unguarded() -> Iterator[None]:
+def unguarded() -> AbstractContextManager[None]:
     """For what a function of theirs asks us to do: it may take long."""
-    thread = threading.get_ident()
-    outer = running.get(thread)
-    running[thread] = None
-    try:
-        yield
-    finally:
-        running[thread] = outer
+    return _being(running, None)
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------------------------
@@ -71,17 +76,9 @@ _held: Final[dict[int, bool]] = {}
 @contextmanager
 def held() -> Iterator[None]:
     """Ctrl-C waits for `take`: in the midst of a step a graph is not one. A second one does not wait."""
-    thread = threading.get_ident()
-    outer = _held.get(thread)
-    _held[thread] = False
-    try:
+    with _being(_held, False):
         yield
         take()
-    finally:
-        if outer is None:
-            del _held[thread]
-        else:
-            _held[thread] = outer
 
 
 def take() -> None:

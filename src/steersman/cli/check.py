@@ -130,8 +130,7 @@ def _run(
 
 def leave(code: int) -> NoReturn:
     """Ends the command. Threads that controllers have started and that go on do not keep it."""
-    theirs = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
-    theirs = [thread for thread in theirs if thread.ident not in _threads]
+    theirs = [thread for thread in threading.enumerate() if not thread.daemon and thread.ident not in _threads]
     if not theirs:
         raise typer.Exit(code)
     _tell(f"what was checked has left {len(theirs)} threads running; a reconcile must do its step and return")

@@ -157,8 +157,8 @@ def test_a_long_check_is_not_taken_for_a_function_that_hangs(tmp_path, monkeypat
     monkeypatch.setattr(watchdog, "LOADING", 0.1)
     path = tmp_path / "long.py"
     path.write_text(
-        "import steersman as sm\nfrom tests.check.models import writers\n"
-        "def test_it():\n    sm.check(writers(4, True), settle=False, clusters=False)\n"
+        "import time\nimport steersman as sm\nfrom tests.check.models import writers\n"
+        "def test_it():\n    sm.check(writers(2, True).always('slow', lambda s: not time.sleep(0.1)))\n"
     )
     (target,) = load(str(path))
     start = time.monotonic()
