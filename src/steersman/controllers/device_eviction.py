@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from steersman.api.client import Client
 from steersman.api.controller import Controller, Find
+from steersman.api.select import tolerates
 from steersman.api.times import MICRO, parse_time
 from steersman.controllers import owned, pods
 from steersman.controllers.resourceclaims import CLAIM, CLAIMS, POD
@@ -157,15 +158,7 @@ def _dues(c: Client, pod: Json, taints: Mapping[tuple[str, str, str], list[Json]
 
 def _tolerated(taint: Json, tolerations: Iterable[Json]) -> int | None:
     """Seconds that a taint is tolerated for; None for ever."""
-    found = [each for each in tolerations if each.get("effect") == EFFECT and _tolerates(each, taint)]
+    found = [each for each in tolerations if each.get("effect") == EFFECT and tolerates([each], taint)]
     if any(each.get("tolerationSeconds") is None for each in found):
         return None
     return min([max(0, each["tolerationSeconds"]) for each in found], default=0)
-
-
-def _tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("key") not in (None, "", taint["key"]):
-        return False
-    if toleration.get("operator") in (None, "", "Equal"):
-        return (toleration.get("value") or "") == (taint.get("value") or "")
-    return bool(toleration["operator"] == "Exists")

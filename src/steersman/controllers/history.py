@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import orjson
-
 from steersman.api.client import Client, key_of
 from steersman.api.errors import AlreadyExists
-from steersman.api.go_html import escaped
+from steersman.api.go_html import encoded
 from steersman.api.names import safe_encode
 from steersman.api.select import LabelSelector
 from steersman.controllers import owned
-from steersman.kernel.object import SORTED
 from steersman.kernel.value import EMPTY
 
 Json = Mapping[str, Any]
@@ -51,7 +48,7 @@ def restored(owner: Json, revision: Json) -> Json:
 def fnv_hash(data: Json, collisions: int) -> str:
     """The hash Kubernetes gives a revision of a StatefulSet: FNV-1 of the patch as Go writes it and of the number of
     collisions, in safe letters."""
-    text = escaped(orjson.dumps(data, option=SORTED).decode())
+    text = encoded(data)
     number = _FNV_START
     for byte in f"{text}{collisions}".encode():
         number = (number * _FNV_PRIME & 0xFFFF_FFFF) ^ byte

@@ -12,10 +12,10 @@ from typing import Any, Final
 import orjson
 
 from steersman.api.born import TEMPLATE_GENERATION
-from steersman.api.go_html import escaped
+from steersman.api.go_html import encoded
 from steersman.api.validate import REVISION
 from steersman.kernel.fieldset import FieldSet
-from steersman.kernel.object import SORTED, Manager, Object
+from steersman.kernel.object import Manager, Object
 from steersman.serve.accept import META_VERSION, PARTIAL, PARTIAL_LIST, TABLE, Form
 from steersman.serve.table.column import Columns
 from steersman.serve.table.pod_row import pod_conditions
@@ -77,7 +77,7 @@ def _revision(rest: Mapping[str, Any]) -> dict[str, Any]:
     than it would write takes them for another template, and makes one revision after the other."""
     out = dict(rest)
     if "data" in out:
-        out["data"] = orjson.Fragment(escaped(orjson.dumps(out["data"], option=SORTED).decode()))
+        out["data"] = orjson.Fragment(encoded(out["data"]))
     return out
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from steersman.api import fields
-from steersman.api.go_html import escaped
+from steersman.api.go_html import encoded
 from steersman.api.kinds import Kind
 from steersman.kernel.fieldset import NOTHING, FieldSet, difference, from_json, node
 from steersman.kernel.object import Manager, Object
@@ -103,5 +103,5 @@ def with_last_applied(annotations: Mapping[str, Any], body: Mapping[str, Any]) -
     config = {**body, "metadata": {**{k: v for k, v in meta.items() if k != "annotations"}}}
     if notes:
         config["metadata"]["annotations"] = notes
-    text = escaped(orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()) + "\n"
+    text = encoded(config) + "\n"
     return {**annotations, LAST_APPLIED: text}
