@@ -26,7 +26,7 @@ from steersman.check.proved import FIRST_STATES, prove
 from steersman.check.reduce.lazy import Lazy
 from steersman.check.reduce.paths import in_calls
 from steersman.check.reduce.reducer import Reducer
-from steersman.check.scenario import Property, Scenario, State, judge
+from steersman.check.scenario import Property, Scenario, State, judge, state_of
 from steersman.check.sets import Backwards
 from steersman.check.spread import ENOUGH_VIOLATIONS, NOWHERE, Anew, again, ready, spread
 from steersman.check.verdict import Verdict, Violation, ending_differently, plural, said, unproved
@@ -474,7 +474,7 @@ class Explorer:
 
     def state_at(self, number: int) -> State:
         """A state of the graph, for properties."""
-        return State((world := self.world_of(number)).store, self.scenario.kinds, world.outside)
+        return state_of(self.scenario, self.world_of(number))
 
     def ends(self) -> list[State]:
         """The different states in which fair runs come to rest for good."""

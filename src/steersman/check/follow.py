@@ -9,7 +9,7 @@ from steersman.check import rest
 from steersman.check.explore import Explorer
 from steersman.check.graph import item_of
 from steersman.check.properties import convergence
-from steersman.check.scenario import State, judge
+from steersman.check.scenario import State, judge, state_of
 from steersman.check.verdict import Verdict, Violation
 from steersman.kernel.action import Action
 from steersman.kernel.faults import FAULTY
@@ -81,7 +81,7 @@ class Follower:
             explorer.report_on(tuple(taken))
             writes += bool(world.events)
             here = fingerprint(world)
-            state = State(world.store, explorer.scenario.kinds, world.outside)
+            state = state_of(explorer.scenario, world)
             for prop in explorer.scenario.properties:
                 if prop.kind == "always" and prop.name not in broken:
                     wrong = judge(prop, state)

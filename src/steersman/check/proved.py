@@ -3,12 +3,12 @@ so, and the verdict is made of it. In every other case nothing has happened, and
 
 from __future__ import annotations
 
-import time
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from steersman.check.reduce.factored import Factored
 from steersman.check.reduce.lineage import Timers, Unfit
-from steersman.check.scenario import State, judge
+from steersman.check.scenario import judge, state_of
 from steersman.kernel.system import Learned
 from steersman.kernel.world import World
 
@@ -57,12 +57,12 @@ def _searched(explorer: Explorer, start: float) -> Factored | None:
         place = world.contents
         if place not in seen:
             claims = [prop for prop in explorer.scenario.properties if prop.kind == "always"]
-            state = State(world.store, explorer.scenario.kinds, world.outside)
+            state = state_of(explorer.scenario, world)
             seen[place] = all(judge(prop, state) is None for prop in claims)
         return seen[place]
 
     def stop(states: int) -> bool:
-        late = bounds.max_seconds is not None and time.perf_counter() - start > SHARE * bounds.max_seconds
+        late = bounds.max_seconds is not None and perf_counter() - start > SHARE * bounds.max_seconds
         many = bounds.max_states is not None and states >= bounds.max_states
         return late or many or bool(explorer.look(lambda: None))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from steersman.check.graph import Graph
 from steersman.kernel.action import Action
@@ -29,7 +29,26 @@ class Ended(NamedTuple):
     error: str | None
 
 
-class Noting(World):
+class Attentive(World):
+    """A world that notes something of what happens in it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, world: World) -> Self:
+        """A private copy of a world."""
+        fork = world.fork()
+        out = cls.__new__(cls)
+        for name in World.__slots__:
+            setattr(out, name, getattr(fork, name))
+        out.attend()
+        return out
+
+    def attend(self) -> None:
+        """Has noted nothing yet."""
+
+
+class Noting(Attentive):
     """A world that notes which reconciles end in it, and how, and what their calls give."""
 
     __slots__ = ("ended", "given")
@@ -37,15 +56,9 @@ class Noting(World):
     given: Any
     """What the last call gave: a value or a `Refused`."""
 
-    @staticmethod
-    def of(world: World) -> Noting:
-        """A private copy of a world."""
-        fork = world.fork()
-        out = Noting.__new__(Noting)
-        for name in World.__slots__:
-            setattr(out, name, getattr(fork, name))
-        out.ended, out.given = [], None
-        return out
+    def attend(self) -> None:
+        """Has noted nothing yet."""
+        self.ended, self.given = [], None
 
     def answered(self, item: Item, flight: Flight, value: Any, wrote: bool) -> None:
         """As a World does it."""

@@ -463,6 +463,11 @@ def _documents(source: Any) -> list[dict[str, Any]]:
     return out
 
 
+def state_of(scenario: Scenario, world: World) -> State:
+    """A world as properties see it."""
+    return State(world.store, scenario.kinds, world.outside)
+
+
 def judge(prop: Property, state: State) -> str | None:
     """Why a property does not hold in a state; None when it does. Raises `ScenarioError` when it cannot be told."""
     if prop.holds is None:

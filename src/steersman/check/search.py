@@ -15,7 +15,7 @@ from steersman.check.alike import likeness
 from steersman.check.explore import INTERRUPTED, Explorer
 from steersman.check.guard import FAILED, FAILURES
 from steersman.check.reduce.paths import in_calls
-from steersman.check.scenario import Property, State, judge
+from steersman.check.scenario import Property, judge, state_of
 from steersman.check.shrink import minimise, replay
 from steersman.check.spread import ENOUGH_VIOLATIONS
 from steersman.check.strategies import Draw, Strategy
@@ -222,7 +222,7 @@ class Walker:
         self._findings(taken)
 
     def _judge_always(self, world: World, taken: list[Action]) -> None:
-        state = State(world.store, self.explorer.scenario.kinds, world.outside)
+        state = state_of(self.explorer.scenario, world)
         for prop in self.explorer.scenario.properties:
             if prop.kind == "always" and prop.name not in self._reported:
                 wrong = judge(prop, state)
@@ -230,10 +230,7 @@ class Walker:
                     self._reported.add(prop.name)
 
                     def bad(candidate: World, prop: Property = prop) -> bool:
-                        return (
-                            judge(prop, State(candidate.store, self.explorer.scenario.kinds, candidate.outside))
-                            is not None
-                        )
+                        return judge(prop, state_of(self.explorer.scenario, candidate)) is not None
 
                     self._add(prop.name, Violation("always", prop.name, wrong, tuple(self._shrink(taken, bad))))
 
@@ -250,16 +247,13 @@ class Walker:
         scenario = self.explorer.scenario
         for prop in scenario.properties:
             if prop.kind == "converges" and prop.holds is not None and prop.name not in self._reported:
-                wrong = judge(prop, State(world.store, scenario.kinds, world.outside))
+                wrong = judge(prop, state_of(scenario, world))
                 if wrong is not None:
                     self._reported.add(prop.name)
 
                     def bad(candidate: World, prop: Property = prop) -> bool:
                         at_rest = all(action.op in FAULTY for action in enabled(candidate))
-                        return (
-                            at_rest
-                            and judge(prop, State(candidate.store, scenario.kinds, candidate.outside)) is not None
-                        )
+                        return at_rest and judge(prop, state_of(scenario, candidate)) is not None
 
                     message = f"nothing changes any more, but {wrong}"
                     self._add(prop.name, Violation("converges", prop.name, message, tuple(self._shrink(taken, bad))))

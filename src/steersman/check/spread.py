@@ -26,6 +26,7 @@ from steersman.check.guard import take
 from steersman.check.mistake import ScenarioError
 from steersman.check.part import Chunk, Counters, Facts, Waiting, work
 from steersman.check.reduce.settle import Settled
+from steersman.check.verdict import plural
 from steersman.check.workers import LOOK_SECONDS
 from steersman.kernel.action import Action
 from steersman.kernel.transition import apply
@@ -177,11 +178,11 @@ class _Whole:
                         return
                     most = explorer.bounds.max_depth
                     if most is not None and depth >= most:
-                        verdict.incomplete = f"deeper than {most:,} {'step' if most == 1 else 'steps'}"
+                        verdict.incomplete = f"deeper than {plural(most, 'step')}"
                         continue
                     self._take(number, self.parts[owner])
                     lazy = explorer.reducer.lazy
-                    if lazy is not None and lazy.unfit and not lazy.unfit_before:
+                    if lazy is not None and lazy.grew:
                         return  # the next search knows
                 first, owners, depth = level, self._deal(level), depth + 1
             verdict.frontier = 0

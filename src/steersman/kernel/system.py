@@ -122,6 +122,11 @@ class System:
         self._listeners: dict[GK, tuple[int, ...]] = {}
         self._by_name = {loop.name: index for index, loop in enumerate(self.loops)}
 
+    @property
+    def by_call(self) -> bool:
+        """Every call of a reconcile is an Action."""
+        return not (self.atomic or self.by_write)
+
     def learn(self, learned: Learned) -> None:
         """Takes in what a search found out; worlds made before do not count any more."""
         if learned.gk is not None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.check.properties.about import About
 from steersman.check.properties.orphan import collects
-from steersman.check.properties.probe import PROBE, rested
+from steersman.check.properties.probe import asked, rested
 from steersman.check.rest import name_of
 from steersman.kernel.effect import Request
 from steersman.kernel.object import Object
@@ -57,8 +57,7 @@ def _may_use(other: Object, obj: Object, mine: set[str]) -> bool:
 
 def _frees(world: World, other: Object, obj: Object, finalizer: str) -> bool:
     """Whether an object loses a finalizer once another is gone."""
-    after = world.fork()
-    after.request(Request("delete", other.key, options={"grace": 0}), PROBE)
+    after = asked(world, Request("delete", other.key, options={"grace": 0}))
     settled = None if after.store.get(other.key) else rested(after)
     left = None if settled is None else settled.store.get(obj.key)
     if left is None or left.uid != obj.uid:

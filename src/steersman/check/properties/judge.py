@@ -148,8 +148,9 @@ class Judge:
         """Judges a finished search that broke nothing else by one with nothing to disturb it: without lag and faults,
         or, where there are none (not `faulty`), with whole reconciles."""
         name = same_end.ABOUT.name if faulty else confluence.ABOUT.name
-        shapes = {end: shape(search.world_of(end).store) for end in search.last_states}
-        wholes = {end: shape(search.world_of(end).store, True) for end in shapes} if faulty else shapes
+        stores = {end: search.world_of(end).store for end in search.last_states}
+        shapes = {end: shape(store) for end, store in stores.items()}
+        wholes = {end: shape(store, True) for end, store in stores.items()} if faulty else shapes
         first = next(iter(wholes.values()), {})
         differ = self.wants(name) and any(found != first for found in wholes.values())
         deleting = faulty and self.wants(deletions.ABOUT.name) and search.removed.slots()
@@ -158,7 +159,8 @@ class Judge:
         calm = search.undisturbed(faulty)
         if calm is None:
             return
-        ends = [shape(calm.world_of(end).store) for end in calm.last_states]
+        calm_stores = [calm.world_of(end).store for end in calm.last_states]
+        ends = [shape(store) for store in calm_stores]
         if differ and ends and all(end == ends[0] for end in ends):
             for state, found in shapes.items():
                 if found != ends[0]:
@@ -167,14 +169,14 @@ class Judge:
                     yield from self.found(name, text, search.unfolded(search.graph.path(state), True))
                     break
             else:
-                yield from self._unsaid(search, calm, wholes)
+                yield from self._unsaid(search, [shape(store, True) for store in calm_stores], wholes)
         if deleting:
             text, way = deletions.wrong(search, calm)
             yield from self.found(deletions.ABOUT.name, text, way)
 
-    def _unsaid(self, search: Search, calm: Search, wholes: Mapping[int, Shape]) -> Iterator[Violation]:
-        """Judges what statuses say beside phases and conditions, where without faults they all say the same."""
-        said = [shape(calm.world_of(end).store, True) for end in calm.last_states]
+    def _unsaid(self, search: Search, said: Sequence[Shape], wholes: Mapping[int, Shape]) -> Iterator[Violation]:
+        """Judges what statuses say beside phases and conditions, where without faults (`said`) they all say the
+        same."""
         for state, found in wholes.items() if all(each == said[0] for each in said) else ():
             text = unsaid(search.world_of(state), said[0], found) if found != said[0] else ""
             if text:

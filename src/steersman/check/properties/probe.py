@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from steersman.kernel.effect import Commit, Effect, Event
+from steersman.kernel.effect import Commit, Effect, Event, Request
 from steersman.kernel.faults import FAULTY
 from steersman.kernel.object import Key
 from steersman.kernel.reexec import Node
@@ -37,6 +37,13 @@ class Probe(NamedTuple):
     def calls(self) -> Iterator[Effect]:
         """What it asked for."""
         return (node.effect for node in self.nodes if node.effect is not None)
+
+
+def asked(world: World, request: Request) -> World:
+    """The world after somebody asked for a change, be it refused."""
+    after = world.fork()
+    after.request(request, PROBE)
+    return after
 
 
 def probe(world: World, item: Item) -> Probe:

@@ -17,7 +17,7 @@ import orjson
 
 from steersman.check.explain import short
 from steersman.check.properties.changes import Slot
-from steersman.check.properties.probe import PROBE, rested
+from steersman.check.properties.probe import asked, rested
 from steersman.check.story import changed_fields
 from steersman.kernel.disturb import RFC3339
 from steersman.kernel.effect import Request
@@ -92,7 +92,5 @@ def unsaid(world: World, there: Shape, here: Shape) -> str:
 
 def _said_anew(world: World, key: Key) -> Shape:
     """The shape that comes once the status of an object is erased."""
-    after = world.fork()
-    after.request(Request("patch", key, {"status": None}, "status", options={"patch": "merge"}), PROBE)
-    settled = rested(after)
+    settled = rested(asked(world, Request("patch", key, {"status": None}, "status", options={"patch": "merge"})))
     return {} if settled is None else shape(settled.store, True)

@@ -26,6 +26,8 @@ from steersman.check.properties.removals import Removals
 from steersman.check.reduce.fairness import Passage, lasting
 from steersman.check.reduce.inner import NO_CHANGE, Inner, Move, rests
 from steersman.check.reduce.lineage import Lineage, Unfit, draw
+from steersman.check.reduce.settle import FAULTS
+from steersman.check.rest import Attentive
 from steersman.kernel.action import NO_KEY, Action
 from steersman.kernel.effect import Event
 from steersman.kernel.faults import FAULTY
@@ -35,8 +37,6 @@ from steersman.kernel.transition import apply
 from steersman.kernel.view import View
 from steersman.kernel.world import World
 
-FAULTS: Final = frozenset(["crash", "conflict", "error", "throttle", "timeout", "lose-reply"])
-"""Faults that befall one controller: others move views in other ways, or the clock."""
 LOOK_EVERY: Final = 32
 """States between two looks at the clock and at memory."""
 RESTING: Final = "rest"
@@ -105,7 +105,7 @@ class Factored:
     def suits(system: System) -> bool:
         """Whether a system may be searched like this: every call is a step, views lag by kind, and nothing but these
         faults happens."""
-        simple = not (system.atomic or system.by_write or system.components or system.outside or system.relays)
+        simple = system.by_call and not (system.components or system.outside or system.relays)
         faults = {fault.op for fault in system.budgets.faults}
         return (
             simple
@@ -359,20 +359,15 @@ class Factored:
         return goal, steps
 
 
-class _Noting(World):
+class _Noting(Attentive):
     """A world that notes what is committed in it."""
 
     __slots__ = ("made",)
     made: list[tuple[Event, Any, Any, dict[str, None]]]
 
-    @staticmethod
-    def of(world: World) -> _Noting:
-        """A private copy."""
-        fork, out = world.fork(), _Noting.__new__(_Noting)
-        for name in World.__slots__:
-            setattr(out, name, getattr(fork, name))
-        out.made = []
-        return out
+    def attend(self) -> None:
+        """Has noted nothing yet."""
+        self.made = []
 
     def commit_now(self, commit: Any) -> Event | None:
         """As a World does it."""

@@ -7,8 +7,8 @@ After a delivery, therefore, only that controller moves on: its *turn*, which is
 What is left out are the states in which views have moved on and nobody has looked yet, in all their mixtures.
 
 A delivery that gives its controller nothing to do, with what else waits for it, and takes nothing off its hands, is put
-off for longer. Where nothing is
-left but time and people, everything is delivered: what is judged at rest is judged with caches that have caught up.
+off for longer. Where nothing is left but time and people, everything is delivered: what is judged at rest is judged
+with caches that have caught up.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lazy:
     def __init__(self, system: System, settle: Callable[[World, World], object]) -> None:
         self.system = system
         self._settle = settle
-        self.unfit = self.unfit_before = False
+        self.unfit = self._unfit_before = False
         """Whom an event wakes depends on what its controller does not see through a cache: then it matters when it
         comes."""
         self._turns: dict[int, int] = {}
@@ -52,8 +52,13 @@ class Lazy:
     def again(self) -> Lazy:
         """For the next search of the same system."""
         other = Lazy(self.system, self._settle)
-        other.unfit = other.unfit_before = self.unfit
+        other.unfit = other._unfit_before = self.unfit
         return other
+
+    @property
+    def grew(self) -> bool:
+        """It was found unfit since the search began: what was left out of it may matter."""
+        return self.unfit and not self._unfit_before
 
     def turn_after(self, state: int, action: Action) -> int:
         """Whose turn it is after an action of a state; -1: everybody's."""

@@ -226,8 +226,7 @@ class Reducer:
             self.clusters.catch_up()
         unfit = self.symmetry is not None and self.fit and not self.symmetry.verified(graph)
         self.fit = self.fit and not unfit
-        was = self.lazy is not None and not self.lazy.unfit_before and self.lazy.unfit
-        if not (unsafe or unfit or was or (self.clusters is not None and self.clusters.grew)):
+        if not (unsafe or unfit or any(part is not None and part.grew for part in (self.clusters, self.lazy))):
             return True
         self._again()
         return False

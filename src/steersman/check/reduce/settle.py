@@ -93,11 +93,9 @@ class Settler:
         before: the world one step earlier, in which nothing was left to settle. What has waited there already and whose
         controller sees now what it saw then is not looked at again."""
         out = []
-        alike = self._alike(before, world) if before is not None and self.system.lag else frozenset()
+        known = frozenset() if before is None or not self.system.lag else self._looked_at(before, world)
         for item, flight in list(world.flights.items()):
-            if before is not None and item[0] in alike and before.flights.get(item) is flight:
-                continue
-            if flight.waiting is None and not flight.wrote:
+            if item not in known and flight.waiting is None and not flight.wrote:
                 found = self._judged(world, item, flight)
                 if found is not None:
                     number, end = found
@@ -105,9 +103,7 @@ class Settler:
                     world.finish(item, _result(end), end.memory)
                     out.append(number)
         for item in list(world.pending):
-            if before is not None and item[0] in alike and item in before.pending and item not in before.flights:
-                continue
-            if item not in world.flights:
+            if item not in known and item not in world.flights:
                 found = self._judged(world, item, None)
                 if found is not None:
                     number, end = found
@@ -115,6 +111,14 @@ class Settler:
                     world.finish(item, _result(end), end.memory)
                     out.append(number)
         return out
+
+    def _looked_at(self, before: World, world: World) -> frozenset[Item]:
+        """What waited one step earlier as it does now, for controllers to which nothing looks otherwise."""
+        alike = self._alike(before, world)
+        items = [item for item, flight in world.flights.items() if before.flights.get(item) is flight]
+        idle = [item for item in world.pending if item not in world.flights and item not in before.flights]
+        items += [item for item in idle if item in before.pending]
+        return frozenset([item for item in items if item[0] in alike])
 
     def _alike(self, before: World, world: World) -> frozenset[int]:
         """The controllers that remember and see in a world what they did one step earlier: their caches are as they
@@ -190,7 +194,7 @@ class Settler:
     def _keep(self, item: Item, node: Node, place: Place, effects: list[Effect]) -> tuple[int, Settled]:
         reads = [1 << self.log.read(item, effect) for effect in effects]
         first = 0
-        for bit in () if self.system.atomic or self.system.by_write else reads[:-1]:
+        for bit in reads[:-1] if self.system.by_call else ():
             first |= bit
         everything = 0
         for bit in (*reads, *[1 << self.log.read(item, None, name) for name in _result(node).names]):

@@ -54,7 +54,7 @@ class Sleeper:
     @staticmethod
     def suits(system: System) -> bool:
         """Whether single calls are steps: whole reconciles read and write too much at once."""
-        return not (system.atomic or system.by_write)
+        return system.by_call
 
     def done(self, state: int, before: World, action: Action, target: int, after: World, changes: list[Change]) -> None:
         """Notes an executed transition."""
