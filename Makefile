@@ -43,7 +43,7 @@ test-interop: venv-dev
 # Walks on a Ray cluster of this machine, which the test starts and ends; the wheel is large, so `make test` goes without.
 test-ray: venv-dev
 	.venv/bin/python -m pip install -q -e '.[ray]'
-	$(PYTEST) tests/check/test_cluster.py $(PYTEST_ARGS)
+	$(PYTEST) -m "not soak" tests/check/test_cluster.py $(PYTEST_ARGS)
 
 # A bench is a script: it prints its figures and exits non-zero when a gate is missed. BENCH=journal runs one.
 bench: venv-dev

@@ -1,9 +1,8 @@
-"""Walks on a Ray cluster find what one process finds. Without Ray most are skipped; `make test-ray` installs it."""
+"""Walks on a Ray cluster find what one process finds. Tests marked `ray` need Ray, which `make test-ray` installs."""
 
 import socket
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -15,8 +14,6 @@ from steersman.check.mistake import ScenarioError
 from steersman.check.strategies import Strategy
 from tests.check.models import writers
 from tests.check.test_workers import facts
-
-ray_is_there = pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray: make test-ray")
 
 
 def test_a_search_is_refused():
@@ -40,7 +37,7 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch):
         sm.check(writers(2, False), engine="ray", walks=100)
 
 
-@ray_is_there
+@pytest.mark.ray
 def test_without_a_cluster_it_is_said_how_to_start_one(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ScenarioError, match=r"engine ray: no cluster at .127\.0\.0\.1:1."):
@@ -50,7 +47,6 @@ def test_without_a_cluster_it_is_said_how_to_start_one(monkeypatch):
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster of this machine, started as a person does."""
-    pytest.importorskip("ray")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -79,6 +75,7 @@ CASES = {
 }
 
 
+@pytest.mark.ray
 @pytest.mark.parametrize("case", CASES)
 def test_a_cluster_changes_nothing(case, cluster, monkeypatch):
     from steersman.check import cluster as engine
@@ -98,6 +95,7 @@ def test_a_cluster_changes_nothing(case, cluster, monkeypatch):
     assert found[0] == found[1] and found[0][1]
 
 
+@pytest.mark.ray
 def test_a_scenario_that_cannot_travel_is_named(cluster):
     import threading
 
@@ -108,6 +106,7 @@ def test_a_scenario_that_cannot_travel_is_named(cluster):
         sm.check(scenario, engine="ray", walks=100)
 
 
+@pytest.mark.ray
 def test_time_is_up_on_a_cluster_too(cluster):
     verdict = sm.check(writers(4, True), engine="ray", walks=10_000_000, max_seconds=4.0)
     assert verdict.incomplete == "random walks, stopped after 4 s" and verdict.transitions
